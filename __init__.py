@@ -1,0 +1,1 @@
+"""Cutaway: see inside a language model while it writes."""

@@ -1,0 +1,8 @@
+"""Lets ``python -m cutaway`` start the program."""
+
+import sys
+
+from .tui.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())
