@@ -1,0 +1,1 @@
+"""The files Cutaway brings along: the embedded model."""
