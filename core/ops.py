@@ -1,0 +1,126 @@
+"""The arithmetic of a transformer, one small pure function each.
+
+Every function takes and returns float32 arrays whose last axis is the feature axis; leading axes are rows.
+They allocate what they return and never write to their arguments, unless the name says so.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[Any]
+
+_GELU_SCALE = np.float32(np.sqrt(2.0 / np.pi))
+
+
+def layer_norm(x: Floats, weight: Floats, bias: Floats, epsilon: float) -> Floats:
+    """Normalise each row to mean 0 and variance 1, then scale and shift (Ba et al. 2016, arXiv:1607.06450).
+
+    The variance is the biased one and *epsilon* stands inside the root.
+    """
+    width = x.shape[-1]
+    centred = x - np.add.reduce(x, axis=-1, keepdims=True) / np.float32(width)  # [n, D]
+    variance = np.add.reduce(centred * centred, axis=-1, keepdims=True) / np.float32(width)  # [n, 1]
+    centred *= 1.0 / np.sqrt(variance + np.float32(epsilon))
+    centred *= weight
+    centred += bias
+    return centred
+
+
+def softmax_in_place(scores: Floats) -> Floats:
+    """Turn each row of *scores* into probabilities, in place: exp(x − max) over its sum.
+
+    A row needs one finite score; −inf becomes exactly 0.
+    """
+    scores -= np.maximum.reduce(scores, axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= np.add.reduce(scores, axis=-1, keepdims=True)
+    return scores
+
+
+def mask_future_in_place(scores: Floats, start: int) -> Floats:
+    """Set scores [..., n, T] to −inf where a key comes after its query; query row i stands at *start* + i."""
+    queries, keys = scores.shape[-2:]
+    if queries > 1:
+        future = np.arange(keys) > np.arange(start, start + queries)[:, None]  # [n, T]
+        np.copyto(scores, np.float32(-np.inf), where=future)
+    return scores
+
+
+def gelu_tanh(x: Floats) -> Floats:
+    """GELU in its tanh form, ½x(1 + tanh(√(2/π)(x + 0.044715x³))) (Hendrycks and Gimpel, arXiv:1606.08415)."""
+    inner = x * x
+    inner *= np.float32(0.044715)
+    inner += np.float32(1.0)
+    inner *= x
+    inner *= _GELU_SCALE
+    np.tanh(inner, out=inner)
+    inner += np.float32(1.0)
+    inner *= x
+    inner *= np.float32(0.5)
+    return inner
+
+
+def gelu(x: Floats) -> Floats:
+    """GELU in its exact form, ½x(1 + erf(x/√2)) (Hendrycks and Gimpel, arXiv:1606.08415)."""
+    return np.float32(0.5) * x * (np.float32(1.0) + erf(x / np.float32(np.sqrt(2.0))).astype(np.float32))
+
+
+def gelu_quick(x: Floats) -> Floats:
+    """The sigmoid approximation of GELU, x·σ(1.702x) (Hendrycks and Gimpel, arXiv:1606.08415)."""
+    return x / (np.float32(1.0) + np.exp(np.float32(-1.702) * x))
+
+
+def relu(x: Floats) -> Floats:
+    """max(x, 0)."""
+    positive: Floats = np.maximum(x, np.float32(0.0))
+    return positive
+
+
+def silu(x: Floats) -> Floats:
+    """x·σ(x), also called swish (Elfwing et al. 2017, arXiv:1702.03118)."""
+    return x / (np.float32(1.0) + np.exp(-x))
+
+
+def erf(x: Floats) -> Floats:
+    """The error function in float64, to about 1e-14: NumPy has none.
+
+    A series below 2 and a continued fraction above, both from Abramowitz and Stegun (1964), section 7.1.
+    """
+    z = np.abs(np.asarray(x, np.float64))
+    size = np.where(z < 2.0, _erf_series(np.minimum(z, 2.0)), _erf_tail(np.maximum(z, 2.0)))
+    signed: Floats = np.copysign(size, x)
+    return signed
+
+
+def _erf_series(z: Floats) -> Floats:
+    """erf on [0, 2] by its confluent series: all terms positive, so no digits cancel (A&S 7.1.6)."""
+    term = z.copy()
+    total = z.copy()
+    for n in range(1, 40):
+        term *= 2.0 * z * z / (2 * n + 1)
+        total += term
+    series: Floats = 2.0 / np.sqrt(np.pi) * np.exp(-z * z) * total
+    return series
+
+
+def _erf_tail(z: Floats) -> Floats:
+    """erf on [2, ∞) by the continued fraction of erfc (A&S 7.1.14), taken to 40 levels."""
+    fraction = z.copy()
+    for n in range(40, 0, -1):
+        fraction = z + (n / 2.0) / fraction
+    tail: Floats = 1.0 - np.exp(-z * z) / np.sqrt(np.pi) / fraction
+    return tail
+
+
+ACTIVATIONS: dict[str, Callable[[Floats], Floats]] = {
+    "gelu_tanh": gelu_tanh,
+    "gelu": gelu,
+    "gelu_quick": gelu_quick,
+    "relu": relu,
+    "silu": silu,
+    "tanh": np.tanh,
+}
+"""The activation functions a configuration can name, after normalisation."""
