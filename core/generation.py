@@ -1,0 +1,233 @@
+"""The loop: tokens in, one forward pass, one draw, one token more — as a generator of events.
+
+Pulling the next event *is* the step; not pulling is a pause; `close` is a cancel. There are no locks, flags or
+callbacks here: running, stepping, stopping at a stage and replaying are all this loop with another stop.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Generator, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
+from time import perf_counter
+
+import numpy as np
+
+from .cache import ActivationCache, Capture
+from .catalogue import tr
+from .edits import Edit, Edits, ForceToken
+from .errors import ModelError
+from .events import (
+    ChatRendered,
+    Event,
+    Finished,
+    FinishReason,
+    Floats,
+    LogitsReady,
+    SamplingStage,
+    TokenChosen,
+    Tokenized,
+    read_only,
+)
+from .models.model import Model
+from .sampling import Chain, SamplingConfig
+from .trace import ModelFacts, Step, Trace
+
+
+class Generation(Iterator[Event]):
+    """One run of a model: an iterator of events, and the `trace` they leave.
+
+    Raises `ModelError` at once when the prompt does not fit the model, and `SamplingError` from the step whose
+    scores cannot be sampled from; the trace then says ``failed`` and keeps every whole step.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        ids: Sequence[int],
+        sampling: SamplingConfig | None = None,
+        *,
+        max_new_tokens: int = 64,
+        ignore_eos: bool = False,
+        capture: Capture = "default",
+        edits: Sequence[Edit] = (),
+        added: Sequence[int] = (),
+        prompt: str = "",
+        chat: str | None = None,
+    ) -> None:
+        """Prepare to continue *ids* [P]; an empty prompt starts from the model's own start token.
+
+        *added* are the positions of ids that the prompt's text did not hold, *prompt* that text, and *chat* what
+        the chat template made of it: they change nothing but what is told.
+        """
+        if max_new_tokens < 1:
+            raise ModelError(
+                tr("there is nothing to do with {count} new tokens", count=max_new_tokens),
+                hint=tr("ask for 1 or more"),
+            )
+        ids = [int(id) for id in ids]
+        if not ids:
+            ids, added = _start(model), (0,)
+        model.check_prompt(ids)
+        sampling = sampling or SamplingConfig()
+        if sampling.seed is None:
+            sampling = replace(sampling, seed=secrets.randbits(32))
+        self.model = model
+        self.max_new_tokens = max_new_tokens
+        self.ignore_eos = ignore_eos
+        self.trace = Trace(
+            ModelFacts(model.name, model.config, model.tokenizer.vocabulary, lambda: model.digest),
+            tuple(ids),
+            tuple(added),
+            prompt,
+            ActivationCache(model.config, len(ids) + max_new_tokens, capture),
+            [(0, sampling)],
+            tuple(edits),
+        )
+        self._chat = chat
+        self._edits = Edits(edits, model.config)
+        self._inherited: Floats | None = None
+        """Scores [V] that a branch draws its first token from."""
+        self._begin()
+
+    def __next__(self) -> Event:
+        begun = perf_counter()
+        try:
+            event = next(self._events)
+        except StopIteration:
+            raise
+        except Exception:
+            self._stop("failed")
+            raise
+        self._seconds += perf_counter() - begun
+        return event
+
+    def close(self) -> None:
+        """Stop here: whole steps stay in the trace, a half-done one is forgotten."""
+        self._events.close()
+        self._stop("stopped")
+
+    def branch(
+        self,
+        step: int,
+        *,
+        token: int | None = None,
+        sampling: SamplingConfig | None = None,
+        edits: Sequence[Edit] = (),
+    ) -> Generation:
+        """A run that shares this one's text before generated *step* and goes its own way from there.
+
+        It takes *token* there, or draws again under other *sampling*; further *edits* hold from there on. Its
+        events start at the sampling stages of that step: nothing before it is computed again. Raises
+        `ModelError` when this run has no such step.
+        """
+        trace = self.trace
+        if not 0 <= step < len(trace.steps):
+            raise ModelError(
+                tr("there is no generated token {step} to branch from", step=step),
+                hint=tr("this run has {count}, counted from 0", count=len(trace.steps)),
+            )
+        forced = () if token is None else (ForceToken(step, token),)
+        kept = tuple(edit for edit in trace.edits if not (isinstance(edit, ForceToken) and edit.step >= step))
+        twin = copy(self)
+        twin.trace = replace(
+            trace,
+            cache=trace.cache.fork(len(trace.prompt_ids) + step),
+            sampling=_settings_from(trace, step, sampling),
+            edits=(*kept, *forced, *edits),
+            steps=trace.steps[:step],
+            finish_reason=None,
+        )
+        twin._edits = Edits(twin.trace.edits, self.model.config)
+        scores = trace.steps[step].scores
+        assert isinstance(scores, np.ndarray)  # a Generation's own trace keeps whole scores
+        twin._inherited = scores
+        twin._begin()
+        return twin
+
+    def _begin(self) -> None:
+        """Stand before the first event."""
+        self._seconds = 0.0
+        self._random = np.random.Generator(np.random.PCG64(self.trace.sampling[-1][1].seed))
+        self._random.random(len(self.trace.steps))  # one number a step, so that branches stay aligned
+        self._events = self._run()
+
+    def _run(self) -> Generator[Event, None, None]:
+        trace = self.trace
+        if self._inherited is None:
+            yield from self._read_prompt()
+        else:
+            yield from self._choose(self._inherited)
+        while trace.finish_reason is None:
+            ids = [trace.steps[-1].id] if trace.steps else trace.prompt_ids
+            for event in self.model.decoder.forward(ids, trace.cache, self._edits):
+                yield event
+            assert isinstance(event, LogitsReady)
+            yield from self._choose(event.logits[-1])
+        yield Finished(trace.finish_reason)
+
+    def _read_prompt(self) -> Iterator[Event]:
+        if self._chat is not None:
+            yield ChatRendered(self._chat)
+        ids = self.trace.prompt_ids
+        yield Tokenized(ids, tuple(map(self.trace.model.vocabulary.token_bytes, ids)), self.trace.added)
+
+    def _choose(self, logits: Floats) -> Iterator[Event]:  # [V]
+        trace, step = self.trace, len(self.trace.steps)
+        settings = trace.settings_at(step)
+        previous = trace.previous_ids(step) if settings.repetition_penalty != 1 else ()
+        chain = Chain(settings, logits, previous, where=tr("generated token {step}", step=step))
+        for stage in chain.stages:
+            yield SamplingStage(stage)
+        uniform = float(self._random.random())
+        forced = self._edits.token_at(step)
+        id = chain.draw(uniform) if forced is None else forced
+        chosen = TokenChosen(id, chain.probability(id), chain.raw_logprob(id), uniform, forced is not None)
+        trace.steps.append(
+            Step(
+                id,
+                chosen.probability,
+                chosen.raw_logprob,
+                uniform,
+                chosen.forced,
+                read_only(logits),
+                self._seconds,
+            )
+        )
+        self._seconds = 0.0
+        trace.finish_reason = self._reason_to_end()
+        yield chosen
+
+    def _reason_to_end(self) -> FinishReason | None:
+        """Why no token can follow, the first that applies."""
+        trace = self.trace
+        if trace.steps[-1].id in self.model.config.eos_ids and not self.ignore_eos:
+            return "eos"
+        if len(trace.prompt_ids) + len(trace.steps) > self.model.config.positions:
+            return "context"
+        return "length" if len(trace.steps) >= self.max_new_tokens else None
+
+    def _stop(self, reason: FinishReason) -> None:
+        if self.trace.finish_reason is None:
+            self.trace.finish_reason = reason
+            self.trace.cache.give_back()
+
+
+def _start(model: Model) -> list[int]:
+    if model.start_token is None:
+        raise ModelError(
+            tr("the prompt is empty, and {model} names no token to start from", model=model.name),
+            hint=tr("give a prompt of at least one token"),
+        )
+    return [model.start_token]
+
+
+def _settings_from(trace: Trace, step: int, sampling: SamplingConfig | None) -> list[tuple[int, SamplingConfig]]:
+    """The settings of a branch: the parent's before *step*, then *sampling* if it is given."""
+    inherited = [(begin, config) for begin, config in trace.sampling if begin < step or begin == 0]
+    if sampling is None:
+        return inherited
+    if sampling.seed is None:
+        sampling = replace(sampling, seed=trace.settings_at(step).seed)
+    return [(begin, config) for begin, config in inherited if begin < step] + [(step, sampling)]

@@ -1,0 +1,316 @@
+"""Recordings: a trace in a file, ``cutaway-trace/1``, a safetensors file that anyone can read.
+
+P prompt tokens, G generated, T = P + max(G − 1, 0) positions, L layers, H query heads, K key/value heads, d head
+size, D width, F MLP width, V vocabulary. Beside the tensors every recording has (`docs/recordings.md` lists them
+all), the default capture keeps ``query.{l}`` [H, T, d], ``key.{l}`` and ``value.{l}`` [K, T, d], and the best 256
+candidates of every step in place of their [V] scores.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .cache import ActivationCache, Capture, Floats, Rows
+from .catalogue import tr
+from .checkpoint.config import ModelConfig
+from .edits import edit_from_dict, edit_to_dict
+from .errors import CutawayError, RecordingError
+from .files import write_whole
+from .sampling import STAGES, SamplingConfig
+from .scores import BEST, KEPT, Candidates, candidates
+from .tokenizer import Vocabulary
+from .trace import ModelFacts, Step, Trace
+
+FORMAT = "cutaway-trace/1"
+
+Tensors = dict[str, NDArray[Any]]
+_CANDIDATE_TENSORS = ("ids", "logits", "ranks", "removed_by", "final")
+
+
+def save_recording(trace: Trace, path: Path, *, overwrite: bool) -> None:
+    """Write *trace* at *path*, whole or not at all.
+
+    Raises `RecordingError` when no step is whole yet, `WriteError` when the file cannot be written.
+    """
+    from safetensors.numpy import save_file
+
+    if not trace.steps:
+        raise RecordingError(tr("there is nothing to save before the first token"))
+    tensors = {name: np.ascontiguousarray(array) for name, array in _tensors(trace).items()}
+    metadata = _metadata(trace)
+    write_whole(path, lambda part: save_file(tensors, part, metadata), overwrite=overwrite)
+
+
+def load_recording(path: Path) -> Trace:
+    """Read the recording at *path*.
+
+    Raises `RecordingError` in one sentence when the file is absent, truncated, of another format, or holds
+    tensors that do not fit each other.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except FileNotFoundError as error:
+        raise RecordingError(tr("there is no such recording"), where=str(path)) from error
+    except (OSError, SafetensorError, TypeError, ValueError) as error:
+        raise RecordingError(
+            tr("this is not a whole safetensors file: {reason}", reason=error), where=str(path)
+        ) from error
+    if metadata.get("format") != FORMAT:
+        raise RecordingError(
+            tr("this is not a Cutaway recording"),
+            where=str(path),
+            hint=tr("its format should be {format}", format=FORMAT),
+        )
+    try:
+        return _trace(_Reader(tensors), metadata)
+    except CutawayError as error:
+        raise RecordingError(error.what, where=str(path)) from error
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+        raise RecordingError(tr("this recording is damaged: {reason}", reason=error), where=str(path)) from error
+
+
+def _metadata(trace: Trace) -> dict[str, str]:
+    config = trace.model.config
+    return {
+        "format": FORMAT,
+        "cutaway_version": version("cutaway"),
+        "model": f"{trace.model.name} sha256:{trace.model.digest()}",
+        "family": config.family,
+        "config": json.dumps(config.to_dict()),
+        "prompt": trace.prompt.encode("utf-8", "replace").decode(),
+        "sampling": json.dumps([{"step": step} | settings.to_dict() for step, settings in trace.sampling]),
+        "prompt_length": str(len(trace.prompt_ids)),
+        "prompt_added": json.dumps(trace.added),
+        "finish_reason": trace.finish_reason or "stopped",
+        "timings": json.dumps(
+            {
+                "first_token_seconds": trace.prefill_seconds,
+                "decode_tokens_per_second": trace.decode_rate,
+                "step_seconds": [step.seconds for step in trace.steps],
+            }
+        ),
+        "edits": json.dumps([edit_to_dict(edit) for edit in trace.edits]),
+        "capture": trace.capture,
+    }
+
+
+def _tensors(trace: Trace) -> Tensors:
+    vocabulary, steps, T = trace.model.vocabulary, trace.steps, trace.positions
+    ids = trace.token_ids
+    pieces = [vocabulary.token_bytes(id) for id in ids]
+    rows = trace.cache.rows
+    tensors: Tensors = {
+        "token_ids": np.array(ids, np.int64),
+        "token_bytes": np.frombuffer(b"".join(pieces), np.uint8),
+        "token_offsets": np.cumsum([0, *map(len, pieces)], dtype=np.int64),
+        "vocab_bytes": vocabulary.data,
+        "vocab_offsets": vocabulary.offsets,
+        "chosen_probability": np.array([step.probability for step in steps], np.float32),
+        "raw_logprob": np.array([step.raw_logprob for step in steps], np.float32),
+        "uniform": np.array([step.uniform for step in steps], np.float64),
+        "forced": np.array([step.forced for step in steps], np.uint8),
+        "embedding": rows.embedding[:T],
+        "residual": rows.residual[:, :T],
+    }
+    for layer in range(trace.model.config.layers):
+        tensors[f"query.{layer}"] = rows.query[layer, :, :T]
+        tensors[f"key.{layer}"] = rows.key[layer, :, :T]
+        tensors[f"value.{layer}"] = rows.value[layer, :, :T]
+    return tensors | (_everything(trace) if trace.capture == "all" else _compact_scores(trace))
+
+
+def _everything(trace: Trace) -> Tensors:
+    rows, T = trace.cache.rows, trace.positions
+    tensors: Tensors = {
+        "next_logits": np.stack([step.scores for step in trace.steps if isinstance(step.scores, np.ndarray)]),
+        "final_norm": rows.normalized[:T],
+        "logits": rows.logits[:T],
+    }
+    for layer, blocks in enumerate(trace.cache.patterns):
+        tensors[f"attention.{layer}"] = _square(blocks, T)
+        tensors[f"mlp.{layer}"] = rows.hidden[layer, :T]
+    return tensors
+
+
+def _square(blocks: list[Floats], length: int) -> Floats:
+    """One [H, T, T] map from the blocks [H, n, T'] that its steps left, 0 above the diagonal."""
+    pattern = np.zeros((blocks[0].shape[0], length, length), np.float32)
+    for block in blocks:
+        stop = block.shape[2]
+        if stop <= length:
+            pattern[:, stop - block.shape[1] : stop, :stop] = block
+    return pattern
+
+
+def _compact_scores(trace: Trace) -> Tensors:
+    tables = [_table(trace, step) for step in range(len(trace.steps))]
+    tensors: Tensors = {
+        f"candidate_{name}": np.stack([getattr(table, name) for table in tables]) for name in _CANDIDATE_TENSORS
+    }
+    tensors["stage_logsumexp"] = np.stack([table.stage_logsumexp for table in tables])  # [G, 7]
+    tensors["stage_kept"] = np.stack([table.stage_kept for table in tables])  # [G, 7]
+    return tensors
+
+
+def _table(trace: Trace, step: int) -> Candidates:
+    """A step's candidates in exactly min(256, V) + 1 rows, so that all steps fit one array: the drawn one last."""
+    drawn = trace.steps[step].id
+    scores = trace.steps[step].scores
+    if isinstance(scores, Candidates):
+        return scores
+    chain = trace.chain(step)
+    assert chain is not None
+    table = candidates(chain, drawn, BEST)
+    rows = np.arange(min(BEST, table.vocabulary))
+    rows = np.append(rows, np.flatnonzero(table.ids == drawn)[0])
+    columns = {name: getattr(table, name)[rows] for name in _CANDIDATE_TENSORS}
+    return replace(table, **columns)
+
+
+class _Reader:
+    """Tensors taken by name, each checked for the type and the shape that the others call for."""
+
+    def __init__(self, tensors: Tensors) -> None:
+        self.tensors = tensors
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.tensors
+
+    def take(self, name: str, dtype: type[np.generic], *shape: int | None) -> NDArray[Any]:
+        """Tensor *name*; None in *shape* takes any length. Raises `RecordingError`."""
+        array = self.tensors.get(name)
+        if array is None:
+            raise RecordingError(tr("this recording is damaged: the tensor {name} is missing", name=name))
+        fits = len(array.shape) == len(shape) and all(
+            want in (None, have) for want, have in zip(shape, array.shape, strict=True)
+        )
+        if array.dtype != dtype or not fits:
+            raise RecordingError(
+                tr(
+                    "this recording is damaged: the tensor {name} is {dtype} {shape}",
+                    name=name,
+                    dtype=array.dtype,
+                    shape=list(array.shape),
+                )
+            )
+        return array
+
+
+def _trace(reader: _Reader, metadata: dict[str, str]) -> Trace:
+    config = ModelConfig.from_dict(json.loads(metadata["config"]))
+    ids = reader.take("token_ids", np.int64, None)
+    P = int(metadata["prompt_length"])
+    G = len(ids) - P
+    if not (P > 0 and G > 0 and ids.min() >= 0 and ids.max() < config.vocabulary):
+        raise RecordingError(tr("this recording is damaged: its token ids do not fit"))
+    T = P + G - 1
+    name, _, digest = metadata["model"].rpartition(" sha256:")
+    trace = Trace(
+        model=ModelFacts(name, config, _vocabulary(reader, config), lambda: digest),
+        prompt_ids=tuple(ids[:P].tolist()),
+        added=tuple(int(position) for position in json.loads(metadata.get("prompt_added", "[]"))),
+        prompt=metadata["prompt"],
+        cache=_cache(reader, config, T, metadata.get("capture", "default")),
+        sampling=[_settings(entry) for entry in json.loads(metadata["sampling"])],
+        edits=tuple(edit_from_dict(entry) for entry in json.loads(metadata["edits"])),
+        finish_reason=_finish_reason(metadata["finish_reason"]),
+    )
+    if not trace.sampling or trace.sampling[0][0] != 0:
+        raise RecordingError(tr("this recording is damaged: it has no sampling settings"))
+    seconds = [float(each) for each in json.loads(metadata["timings"])["step_seconds"]]
+    trace.steps = _steps(reader, ids[P:], seconds, config)
+    return trace
+
+
+def _vocabulary(reader: _Reader, config: ModelConfig) -> Vocabulary:
+    data = reader.take("vocab_bytes", np.uint8, None)
+    offsets = reader.take("vocab_offsets", np.int64, config.vocabulary + 1)
+    if offsets[0] != 0 or offsets[-1] != data.size or (np.diff(offsets) < 0).any():
+        raise RecordingError(tr("this recording is damaged: its vocabulary does not fit"))
+    return Vocabulary(data, offsets)
+
+
+def _cache(reader: _Reader, config: ModelConfig, T: int, capture: str) -> ActivationCache:
+    c, layers = config, range(config.layers)
+    kind: Capture = "all" if capture == "all" else "default"
+    full = T if kind == "all" else 0
+    take = reader.take
+
+    def stacked(name: str, *shape: int) -> Floats:
+        return np.stack([take(f"{name}.{layer}", np.float32, *shape) for layer in layers])
+
+    rows = Rows(
+        embedding=take("embedding", np.float32, T, c.width),
+        residual=take("residual", np.float32, c.layers, T, c.width),
+        query=stacked("query", c.heads, T, c.head_size),
+        key=stacked("key", c.kv_heads, T, c.head_size),
+        value=stacked("value", c.kv_heads, T, c.head_size),
+        hidden=stacked("mlp", T, c.mlp_width) if full else np.empty((c.layers, 0, c.mlp_width), np.float32),
+        normalized=take("final_norm", np.float32, T, c.width) if full else np.empty((0, c.width), np.float32),
+        logits=take("logits", np.float32, T, c.vocabulary) if full else np.empty((0, c.vocabulary), np.float32),
+    )
+    patterns: list[list[Floats]] = [
+        [take(f"attention.{layer}", np.float32, c.heads, T, T)] if full else [] for layer in layers
+    ]
+    return ActivationCache.of(config, rows, T, patterns, kind)
+
+
+def _steps(reader: _Reader, ids: NDArray[np.int64], seconds: list[float], config: ModelConfig) -> list[Step]:
+    G = len(ids)
+    probability = reader.take("chosen_probability", np.float32, G)
+    raw_logprob = reader.take("raw_logprob", np.float32, G)
+    uniform = reader.take("uniform", np.float64, G)
+    forced = reader.take("forced", np.uint8, G)
+    scores = _whole_scores(reader, G, config) if "next_logits" in reader else _best_scores(reader, G, config)
+    return [
+        Step(
+            int(ids[g]), float(probability[g]), float(raw_logprob[g]), float(uniform[g]), bool(forced[g]), scores[g],
+            seconds[g],
+        )
+        for g in range(G)
+    ]  # fmt: skip
+
+
+def _whole_scores(reader: _Reader, G: int, config: ModelConfig) -> list[NDArray[np.float32]]:
+    return list(reader.take("next_logits", np.float32, G, config.vocabulary))
+
+
+def _best_scores(reader: _Reader, G: int, config: ModelConfig) -> list[Candidates]:
+    m, stages = min(BEST, config.vocabulary) + 1, len(STAGES)
+    ids = reader.take("candidate_ids", np.int64, G, m)
+    if ids.min() < 0 or ids.max() >= config.vocabulary:
+        raise RecordingError(tr("this recording is damaged: its candidates do not fit"))
+    logits = reader.take("candidate_logits", np.float32, G, m)
+    ranks = reader.take("candidate_ranks", np.int64, G, m)
+    removed_by = reader.take("candidate_removed_by", np.uint8, G, m)
+    final = reader.take("candidate_final", np.float64, G, m)
+    logsumexp = reader.take("stage_logsumexp", np.float64, G, stages)
+    kept = reader.take("stage_kept", np.int64, G, stages)
+    if removed_by.max() > KEPT:
+        raise RecordingError(tr("this recording is damaged: its candidates do not fit"))
+    return [
+        Candidates(ids[g], logits[g], ranks[g], removed_by[g], final[g], logsumexp[g], kept[g], config.vocabulary)
+        for g in range(G)
+    ]
+
+
+def _settings(entry: dict[str, Any]) -> tuple[int, SamplingConfig]:
+    known = {field.name for field in fields(SamplingConfig)}
+    return int(entry["step"]), SamplingConfig(**{key: value for key, value in entry.items() if key in known})
+
+
+def _finish_reason(text: str) -> Any:
+    if text not in ("eos", "context", "length", "stopped", "failed"):
+        raise RecordingError(tr("this recording is damaged: it ended for the unknown reason {reason}", reason=text))
+    return text

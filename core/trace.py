@@ -1,0 +1,161 @@
+"""What a run leaves behind: its tokens, the facts of each step, and the rows its views are drawn from.
+
+A trace is one path of text. It grows while a `Generation` runs, is saved as a recording (`recording.py`), and
+comes back the same. What can be computed from it is in `lens.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .cache import ActivationCache
+from .catalogue import tr
+from .checkpoint.config import ModelConfig
+from .edits import Edit
+from .events import FinishReason
+from .sampling import Chain, SamplingConfig
+from .scores import Candidates, candidates
+from .tokenizer import Vocabulary
+
+REASONS: dict[FinishReason, str] = {
+    "eos": tr("the model ended its text"),
+    "context": tr("the context is full"),
+    "length": tr("as many tokens as asked for"),
+    "stopped": tr("stopped"),
+    "failed": tr("failed"),
+}
+"""Why a run ended, in words."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One generated token and how it came about."""
+
+    id: int
+    probability: float
+    """After all sampling stages."""
+    raw_logprob: float
+    """Under the raw softmax, natural logarithm."""
+    uniform: float
+    """The random number in [0, 1)."""
+    forced: bool
+    """Whether a person chose it."""
+    scores: NDArray[np.float32] | Candidates
+    """What it was drawn from: all raw scores [V] while the run lives, the best of them once recorded."""
+    seconds: float
+    """How long the engine worked on it, pauses left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What a trace says of its model, so that it can be shown without the weights."""
+
+    name: str
+    config: ModelConfig
+    vocabulary: Vocabulary
+    digest: Callable[[], str] = field(repr=False)
+    """A SHA-256 over the weights, in hex."""
+
+
+@dataclass(eq=False)
+class Trace:
+    """One run's memory. P prompt tokens, G generated; T positions that went through the model."""
+
+    model: ModelFacts
+    prompt_ids: tuple[int, ...]
+    added: tuple[int, ...]
+    """Positions of prompt tokens that the text did not hold."""
+    prompt: str
+    """The prompt's text as it was given; empty for a prompt of ids."""
+    cache: ActivationCache
+    sampling: list[tuple[int, SamplingConfig]]
+    """Settings, each with the step it began at; seeds are the ones really used."""
+    edits: tuple[Edit, ...] = ()
+    steps: list[Step] = field(default_factory=list)
+    finish_reason: FinishReason | None = None
+    """Why the run ended; None while it goes on."""
+
+    @property
+    def token_ids(self) -> list[int]:
+        """Prompt, then generated [P + G]."""
+        return [*self.prompt_ids, *(step.id for step in self.steps)]
+
+    @property
+    def positions(self) -> int:
+        """T = P + max(G − 1, 0): positions that went through the model in whole steps."""
+        return len(self.prompt_ids) + max(len(self.steps) - 1, 0)
+
+    @property
+    def capture(self) -> str:
+        """``default`` or ``all``."""
+        return self.cache.capture
+
+    @property
+    def prefill_seconds(self) -> float:
+        """Time to the first token: the whole prompt through the model, and the draw."""
+        return self.steps[0].seconds if self.steps else 0.0
+
+    @property
+    def decode_rate(self) -> float:
+        """Tokens a second after the first, by the engine's own time; 0 before there are any."""
+        seconds = sum(step.seconds for step in self.steps[1:])
+        return (len(self.steps) - 1) / seconds if seconds else 0.0
+
+    def token_bytes(self, position: int) -> bytes:
+        """The exact bytes of the token at *position* of the text."""
+        prompt = len(self.prompt_ids)
+        id = self.prompt_ids[position] if position < prompt else self.steps[position - prompt].id
+        return self.model.vocabulary.token_bytes(id)
+
+    def settings_at(self, step: int) -> SamplingConfig:
+        """The sampling settings that generated *step* was drawn under."""
+        return next(config for begin, config in reversed(self.sampling) if begin <= step)
+
+    def previous_ids(self, step: int) -> Sequence[int]:
+        """The text [P + step] that generated *step* was drawn after."""
+        return [*self.prompt_ids, *(each.id for each in self.steps[:step])]
+
+    def chain(self, step: int, settings: SamplingConfig | None = None) -> Chain | None:
+        """The sampling stages of generated *step*, under its own or other *settings*.
+
+        None where only the best scores were kept, as in a recording with default capture.
+        """
+        scores = self.steps[step].scores
+        if isinstance(scores, Candidates):
+            return None
+        return Chain(settings or self.settings_at(step), scores, self.previous_ids(step))
+
+    def candidates(self, step: int, count: int) -> Candidates:
+        """The *count* likeliest tokens at generated *step*, the drawn one always among them."""
+        scores, drawn = self.steps[step].scores, self.steps[step].id
+        if isinstance(scores, Candidates):
+            return scores.best(count, drawn)
+        chain = self.chain(step)
+        assert chain is not None
+        return candidates(chain, drawn, count).best(count, drawn)
+
+    def embedding(self) -> NDArray[np.float32]:
+        """What entered block 0, [T, D]."""
+        return self.cache.rows.embedding[: self.positions]
+
+    def residual(self, layer: int) -> NDArray[np.float32]:
+        """The residual stream after *layer*, [T, D]."""
+        return self.cache.rows.residual[layer, : self.positions]
+
+    def save(self, path: str | Path, *, overwrite: bool = True) -> None:
+        """Write the recording at *path*, whole or not at all. Raises `RecordingError`."""
+        from .recording import save_recording
+
+        save_recording(self, Path(path), overwrite=overwrite)
+
+    @staticmethod
+    def load(path: str | Path) -> Trace:
+        """Read a recording back. Raises `RecordingError` on anything that is not one."""
+        from .recording import load_recording
+
+        return load_recording(Path(path))
