@@ -1,0 +1,1 @@
+"""Drawing: arrays and token texts in terminal cells. Knows no engine."""
