@@ -1,0 +1,1 @@
+"""The app: command line, screens, keys, and the thread that runs the engine."""

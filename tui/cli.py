@@ -1,0 +1,136 @@
+"""The command line: which command, and what happens when it goes wrong.
+
+Nothing heavy is imported before it is known what to do: ``--help`` and ``--version`` answer at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import NoReturn
+
+from ..core.catalogue import tr
+from ..core.errors import CutawayError
+
+DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+"""Exit statuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One thing Cutaway does, and the module of `commands` that does it."""
+
+    module: str
+    help: str
+
+    def load(self) -> tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]:
+        """The command's own ``add_arguments`` and ``run``."""
+        module = import_module(f".commands.{self.module}", __package__)
+        return module.add_arguments, module.run
+
+
+COMMANDS = {
+    "trace": Command("trace", tr("run without a screen and write a recording")),
+    "inspect": Command("inspect", tr("show what a model is made of")),
+    "selftest": Command("selftest", tr("check that the numbers add up")),
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command that *argv* (default: the process's own arguments) asks for; return its exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments and arguments[0] in COMMANDS:
+        name, rest = arguments[0], arguments[1:]
+        parser = _parser(f"cutaway {name}", COMMANDS[name].help)
+        command = COMMANDS[name]
+    else:
+        rest, command = arguments, Command("app", "")
+        parser = _parser("cutaway", tr("See inside a language model while it writes."), _list_of_commands())
+        parser.add_argument("--version", action=_Version, help=tr("show the version and exit"))
+        if rest and not rest[0].startswith("-"):
+            parser.error(
+                tr(
+                    "there is no command {name}; choose from {names}",
+                    name=repr(rest[0]),
+                    names=", ".join(COMMANDS),
+                )
+            )
+    try:
+        add_arguments, run = command.load()
+        add_arguments(parser)
+        return _run(run, parser.parse_args(rest))
+    except BrokenPipeError:  # whoever read our output has gone; nothing more to say to them
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+
+
+def _run(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
+    """Run, turning what a person can act on into one line and an exit status."""
+    try:
+        return run(arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except CutawayError as error:
+        if arguments.debug:
+            raise
+        return complain(str(error))
+    except MemoryError as error:
+        if arguments.debug:
+            raise
+        return complain(tr("there is not enough memory ({reason}); use a smaller model or fewer tokens", reason=error))
+    except Exception as error:
+        if arguments.debug:
+            raise
+        what = tr("something went wrong inside Cutaway: {kind}: {reason}", kind=type(error).__name__, reason=error)
+        return complain(f"{what}; {tr('run it again with --debug to see where')}")
+
+
+def complain(sentence: str) -> int:
+    """Print an error as one line on stderr; return the exit status that goes with it."""
+    from ..widgets.drawable import drawable
+
+    print(f"cutaway: error: {drawable(sentence, spaces=False)}", file=sys.stderr)
+    return FAILED
+
+
+class Parser(argparse.ArgumentParser):
+    """Complains about wrong usage the way everything else complains."""
+
+    def error(self, message: str) -> NoReturn:
+        from ..widgets.drawable import drawable
+
+        sentence = drawable(message, spaces=False)
+        self.exit(USAGE, f"cutaway: error: {sentence}; {tr('see {prog} --help', prog=self.prog)}\n")
+
+
+class _Version(argparse.Action):
+    """Prints the version, looked up only now."""
+
+    def __init__(self, option_strings: list[str], dest: str, **rest: object) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=str(rest.get("help")))
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from importlib.metadata import version
+
+        print(f"cutaway {version('cutaway')}")
+        parser.exit()
+
+
+def _parser(prog: str, description: str, epilog: str | None = None) -> argparse.ArgumentParser:
+    parser = Parser(
+        prog=prog, description=description, epilog=epilog, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--debug", action="store_true", help=tr("show where an error comes from"))
+    return parser
+
+
+def _list_of_commands() -> str:
+    lines = [f"  {name:<10} {command.help}" for name, command in COMMANDS.items()]
+    return "\n".join([tr("commands (each has its own --help):"), *lines])

@@ -1,0 +1,70 @@
+"""``cutaway``: the app itself."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from ...core.catalogue import tr
+from ...core.errors import CutawayError
+from ..cli import DONE, complain
+from ..options import add_app_options, add_model_options, read_prompt, resolve
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model_options(parser)
+    add_app_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    options = resolve(arguments)
+    prompt = read_prompt(options)
+    _check(options)
+    _reopen_keyboard()
+    options.threads = options.threads or max((os.cpu_count() or 2) - 1, 1)
+    from ..app import CutawayApp
+
+    app = CutawayApp(options, prompt)
+    app.run()
+    if app.failure is None:
+        return app.return_code or DONE
+    if options.debug:
+        print(app.failure.details, file=sys.stderr)
+    return complain(app.failure.sentence)
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse now what the screen could not show. Raises `CutawayError`."""
+    if not sys.stdout.isatty():
+        raise CutawayError(
+            tr("the app needs a terminal to draw on"),
+            where=tr("standard output"),
+            hint=tr("use cutaway trace without one"),
+        )
+    from ...widgets.look import COLORMAPS, THEMES
+
+    for name, value, known in (
+        ("--theme", options.theme, THEMES),
+        ("--colormap", options.colormap, COLORMAPS),
+        ("--lang", options.lang, ("en",)),
+    ):
+        if value not in known:
+            raise CutawayError(
+                tr("there is no {value}", value=repr(value)),
+                where=name,
+                hint=tr("choose from {names}", names=", ".join(known)),
+            )
+
+
+def _reopen_keyboard() -> None:
+    """Where the prompt came through a pipe, take the keys from the terminal itself."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        return
+    try:
+        os.dup2(os.open("/dev/tty", os.O_RDONLY), 0)
+    except OSError as error:
+        raise CutawayError(
+            tr("there is no keyboard to read keys from"), hint=tr("use cutaway trace without one")
+        ) from error
+    sys.stdin = open(0, closefd=False)

@@ -1,0 +1,35 @@
+"""``cutaway selftest``: check on a real run that the numbers add up."""
+
+from __future__ import annotations
+
+import argparse
+
+from ...core.catalogue import tr
+from ..cli import DONE, FAILED
+from ..options import add_model_options, read_prompt, resolve
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_model_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from ...core.checks import check_model
+    from ...widgets.drawable import drawable
+    from ..start import prepare
+
+    options = resolve(arguments)
+    generation = prepare(options, read_prompt(options))
+    model, ids = generation.model, generation.trace.prompt_ids
+    room = model.config.positions - len(ids) + 1
+    print(tr("{model}: {count} tokens of prompt", model=drawable(model.name, spaces=False), count=len(ids)))
+    failures = 0
+    for check in check_model(model, ids, min(16, room)):
+        failures += not check.holds
+        mark = tr("ok") if check.holds else tr("FAILED")
+        print(
+            f"  {mark:<7}{check.claim:<56} {check.deviation:.1e}  ({tr('at most {limit:.0e}', limit=check.tolerance)})"
+        )
+    if failures:
+        print(tr("{count} of the invariants do not hold", count=failures))
+    return FAILED if failures else DONE

@@ -1,0 +1,60 @@
+"""Events as JSON, one object a line, for programs that read along."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from ..core.events import Event
+
+
+def event_line(event: Event, *, arrays: bool) -> str:
+    """*event* as one line of JSON, key ``event`` first; arrays whole or summed up. Infinities are strings."""
+    fields = {name: _plain(getattr(event, name), arrays) for name in event.FIELDS}
+    return json.dumps({"event": type(event).__name__} | fields, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any, arrays: bool) -> Any:
+    """*value* as JSON has it. Bytes become text where they are UTF-8, else hexadecimal after ``hex:``."""
+    match value:
+        case np.ndarray():
+            return _nested(value.tolist()) if arrays else summary(value)
+        case bytes():
+            return _text(value)
+        case tuple():
+            return [_plain(item, arrays) for item in value]
+        case float():
+            return _number(value)
+        case _:
+            return value
+
+
+def summary(array: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """Shape, smallest, largest and mean of *array*; of truth values, how many are true."""
+    if array.dtype == np.bool_:
+        return {"shape": list(array.shape), "true": int(np.count_nonzero(array))}
+    if not array.size:
+        return {"shape": list(array.shape)}
+    with np.errstate(invalid="ignore"):
+        numbers = {"min": array.min(), "max": array.max(), "mean": array.mean(dtype=np.float64)}
+    return {"shape": list(array.shape)} | {name: _number(float(number)) for name, number in numbers.items()}
+
+
+def _number(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)
+
+
+def _nested(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_nested(item) for item in value]
+    return _number(value) if isinstance(value, float) else value
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return f"hex:{data.hex()}"

@@ -1,0 +1,102 @@
+"""The first two lines: what is open and how it goes, and where in a pass we are."""
+
+from __future__ import annotations
+
+from math import isinf
+
+from ..core.catalogue import tr
+from ..core.events import (
+    AttentionDone,
+    BlockDone,
+    ChatRendered,
+    Embedded,
+    Event,
+    LogitsReady,
+    MlpDone,
+    Normalized,
+    SamplingStage,
+    Tokenized,
+)
+from ..core.generation import Generation
+from ..core.models.model import Model
+from ..widgets.bars import Part, StagesView, TitleView
+from ..widgets.drawable import drawable
+from .cursor import Cursor
+from .views import Moment
+
+FAMILIES = {"gpt2": "GPT-2"}
+"""Families as people write them."""
+NOTES = {"fable": tr("a tiny story model")}
+"""What to know of an embedded model before believing anything it says."""
+
+_BEFORE = ("tokenize", "embed")
+_AFTER = ("norm", "logits", "penalty", "temperature", "top-k", "top-p", "min-p", "draw")
+_SAMPLING = {
+    "raw": "logits",
+    "repetition_penalty": "penalty",
+    "temperature": "temperature",
+    "top_k": "top-k",
+    "top_p": "top-p",
+    "min_p": "min-p",
+}
+
+
+def title_view(
+    generation: Generation | None, moment: Moment | None, cursor: Cursor, running: bool, speed: float
+) -> TitleView:
+    """What is open on the left, how it goes on the right."""
+    left = [Part("cutaway", "badge")]
+    if generation is None or moment is None:
+        return TitleView(tuple(left), ())
+    model, config = generation.model, generation.model.config
+    left.append(Part(drawable(model.name, spaces=False), "strong"))
+    if note := NOTES.get(model.name):
+        left.append(Part(f"· {note}", "quiet", 1))
+    shape = f"{config.layers} layers × {config.heads} heads × {config.width}"
+    left.append(Part(f"· {FAMILIES.get(config.family, config.family)}", "quiet", 4))
+    left.append(Part(shape, "quiet", 5))
+    return TitleView(tuple(left), tuple(_status(moment, generation.max_new_tokens, cursor, running, speed)))
+
+
+def _status(moment: Moment, wanted: int, cursor: Cursor, running: bool, speed: float) -> list[Part]:
+    trace, steps = moment.trace, moment.steps
+    at = cursor.at_step(steps)
+    over = trace.finish_reason is not None
+    if cursor.step is None:
+        place = Part(tr("token {at} of {count}", at=max(at, 0), count=wanted), "plain")
+    else:
+        place = Part(tr("back at token {at} of {count}", at=at, count=wanted), "here")
+    pace = tr("as fast as it goes") if isinf(speed) else f"{speed:g}/s"
+    state = f"▶ {pace}" if running else tr("■ end") if over and steps == len(trace.steps) else tr("‖ paused")
+    parts = [place, Part(f" {state}", "here" if running else "plain")]
+    if steps:
+        parts.append(Part(tr(" first {ms:.0f} ms", ms=trace.prefill_seconds * 1000), "quiet", 3))
+    if steps > 1:
+        parts.append(Part(tr(" then {rate:.0f}/s", rate=trace.decode_rate), "quiet", 2))
+    return parts
+
+
+def stages_view(model: Model, last: Event | None) -> StagesView:
+    """The stages of a pass, the one that *last* completed lit; all of them done where it is None."""
+    layers = model.config.layers
+    names = (*_BEFORE, *(f"L{layer}" for layer in range(layers)), *_AFTER)
+    current = len(names) - 1 if last is None else _index(last, names)
+    return StagesView(names, range(len(_BEFORE), len(_BEFORE) + layers), current)
+
+
+def _index(event: Event, names: tuple[str, ...]) -> int:
+    match event:
+        case ChatRendered() | Tokenized():
+            return 0
+        case Embedded():
+            return 1
+        case AttentionDone(layer=layer) | MlpDone(layer=layer) | BlockDone(layer=layer):
+            return len(_BEFORE) + layer
+        case Normalized():
+            return names.index("norm")
+        case LogitsReady():
+            return names.index("logits")
+        case SamplingStage():
+            return names.index(_SAMPLING.get(event.name, "draw"))
+        case _:
+            return len(names) - 1

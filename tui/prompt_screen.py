@@ -1,0 +1,149 @@
+"""Writing a prompt, with its tokens shown while it is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events, on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.screen import ModalScreen
+from textual.widgets import Static, TextArea
+
+from ..core.catalogue import tr
+from ..core.models.model import Model
+from ..widgets.drawable import draw_token, drawable
+from ..widgets.look import Look
+
+SHOWN = 400
+"""Tokens that are drawn below the text; the count goes on."""
+_PRIVATE = 0xF0000
+"""Plane 15 of Unicode, private use: where characters wait that an editor must not draw."""
+
+
+class PromptScreen(ModalScreen[str | None]):
+    """Gives the new prompt, or None where it was left."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", show=False)]
+
+    @dataclass
+    class Counted(Message):
+        """A text has been turned into tokens."""
+
+        text: str
+        ids: list[int]
+
+    def __init__(self, model: Model, prompt: str, look: Look) -> None:
+        super().__init__()
+        self.model = model
+        self.prompt = prompt
+        self.look = look
+        self._fits = True
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as box:
+            yield PromptArea(_to_editor(self.prompt), soft_wrap=True, show_line_numbers=False)
+            yield Static(id="tokens", markup=False)
+            yield Static(id="count", markup=False)
+        box.border_title = Content(tr("prompt · enter runs it · ctrl+j new line · esc keeps the old one"))
+
+    def on_mount(self) -> None:
+        area = self.query_one(PromptArea)
+        area.move_cursor(area.document.end)
+        area.focus()
+        self._count(self.prompt)
+
+    @on(TextArea.Changed)
+    def _changed(self) -> None:
+        self._count(self.text)
+
+    @property
+    def text(self) -> str:
+        """The prompt as it stands."""
+        return _from_editor(self.query_one(PromptArea).text)
+
+    @work(thread=True, exclusive=True, group="count", exit_on_error=False)
+    def _count(self, text: str) -> None:
+        """Tokenise on a thread of its own: a pasted novel must not stop the keys."""
+        self.post_message(self.Counted(text, self.model.tokenizer.encode_prompt(text)[0]))
+
+    @on(Counted)
+    def _show_tokens(self, message: Counted) -> None:
+        if message.text != self.text:
+            return
+        vocabulary, look = self.model.tokenizer.vocabulary, self.look
+        pieces = [
+            (
+                draw_token(vocabulary.token_bytes(id), id=id),
+                f"{look.text} on {look.levels[8 + 8 * (place % 2)]}",
+            )
+            for place, id in enumerate(message.ids[:SHOWN])
+        ]
+        self.query_one("#tokens", Static).update(Content.assemble(*pieces, "…" if len(message.ids) > SHOWN else ""))
+        limit = self.model.config.positions
+        self._fits = len(message.ids) <= limit
+        count = tr(
+            "{count} tokens · {left} of {limit} positions left",
+            count=len(message.ids),
+            left=limit - len(message.ids),
+            limit=limit,
+        )
+        over = tr(
+            "{count} tokens · {over} more than the {limit} that fit",
+            count=len(message.ids),
+            over=len(message.ids) - limit,
+            limit=limit,
+        )
+        empty = tr("an empty prompt starts from the model's own start token")
+        sentence = over if not self._fits else count if message.ids else empty
+        self.query_one("#count", Static).update(Content.styled(sentence, look.quiet if self._fits else look.here))
+
+    def action_leave(self) -> None:
+        self.dismiss(None)
+
+    def accept(self) -> None:
+        """Give the prompt back, where it fits."""
+        if self._fits:
+            self.dismiss(self.text)
+
+
+class PromptArea(TextArea):
+    """A text area in which enter is done and ctrl+j a new line."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "accept", show=False, priority=True),
+        Binding("ctrl+j", "new_line", show=False, priority=True),
+    ]
+
+    def action_accept(self) -> None:
+        screen = self.screen
+        assert isinstance(screen, PromptScreen)
+        screen.accept()
+
+    def action_new_line(self) -> None:
+        self.insert("\n")
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        """Pasted text may hold anything, escape sequences included."""
+        event.prevent_default()
+        event.stop()
+        self.replace(_to_editor(event.text), *self.selection)
+
+
+def _to_editor(text: str) -> str:
+    """*text* with every character that cannot be drawn as itself moved to the private plane, where it is harmless."""
+    return "".join(character if _is_plain(character) else chr(_PRIVATE + ord(character)) for character in text)
+
+
+def _from_editor(text: str) -> str:
+    """The reverse of `_to_editor`."""
+    return "".join(chr(ord(c) - _PRIVATE) if _PRIVATE <= ord(c) < 0x10FFFF else c for c in text)
+
+
+def _is_plain(character: str) -> bool:
+    """Whether an editor may be given *character*; those of astral planes stay as they are where they can be drawn."""
+    return character in "\n " or ord(character) > 0xFFFF or drawable(character, spaces=False) == character

@@ -1,0 +1,71 @@
+"""The settings file: TOML in the platform's config folder, one line for each option it changes."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..core.catalogue import tr
+from ..core.errors import CutawayError
+
+_NOT_SETTINGS = {"prompt", "prompt_file", "prompt_ids", "ablate", "chat", "system", "step"}
+"""Options that belong to one run and not to a person."""
+_FLOATS = {"temperature", "top_p", "min_p", "repetition_penalty"}
+_TEXTS = {"model", "theme", "colormap", "lang", "output_dir"}
+_FLAGS = {"greedy", "ignore_eos"}
+
+
+def settings_path() -> Path:
+    """Where the settings file is, whether or not it is there."""
+    from platformdirs import user_config_path
+
+    return user_config_path("cutaway", appauthor=False) / "settings.toml"
+
+
+def read_settings(options: Mapping[str, Any], path: Path | None = None) -> dict[str, Any]:
+    """What the file at *path* (default: the person's own) sets of *options*; nothing where there is no file.
+
+    Raises `CutawayError` naming the file and the key: a key that is none (with the nearest one that is), a value
+    of the wrong kind, or text that is no TOML.
+    """
+    path = path or settings_path()
+    try:
+        data = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise CutawayError(tr("the settings cannot be read: {reason}", reason=error), where=str(path)) from error
+    known = [name for name in options if name not in _NOT_SETTINGS]
+    return {name: _checked(name, value, known, path) for name, value in data.items()}
+
+
+def _checked(name: str, value: object, known: list[str], path: Path) -> object:
+    if name not in known:
+        nearest = difflib.get_close_matches(name, known, 1, 0.0)[0]
+        raise CutawayError(
+            tr("there is no setting called {name}", name=name),
+            where=str(path),
+            hint=tr("did you mean {nearest}?", nearest=nearest),
+        )
+    kind, fits = _kind(name, value)
+    if not fits:
+        raise CutawayError(
+            tr("the setting {name} is {value}", name=name, value=repr(value)), where=str(path), hint=kind
+        )
+    return value
+
+
+def _kind(name: str, value: object) -> tuple[str, bool]:
+    """What kind of value *name* takes, in words, and whether *value* is of it."""
+    if name in _TEXTS:
+        return tr("it must be text in quotes"), isinstance(value, str)
+    if name in _FLAGS:
+        return tr("it must be true or false"), isinstance(value, bool)
+    if name in _FLOATS:
+        return tr("it must be a number"), isinstance(value, int | float) and not isinstance(value, bool)
+    least = 0 if name in ("top_k", "seed") else 1
+    whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
+    return tr("it must be a whole number of {least} or more", least=least), whole

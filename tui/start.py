@@ -1,0 +1,105 @@
+"""From options to a run: open the model, read the prompt, make the generation."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from ..core.cache import Capture
+from ..core.catalogue import tr
+from ..core.edits import parse_ablation
+from ..core.errors import ModelError
+from ..core.generation import Generation
+from ..core.models import load_model
+from ..core.models.model import Model
+from ..core.sampling import SamplingConfig
+
+PROMPTS = {"fable": "Once upon a time there was a little rabbit who"}
+"""What the embedded models continue when nobody says anything."""
+OTHER_PROMPT = "Once upon a time"
+
+
+def prepare(options: argparse.Namespace, prompt: str | None, capture: Capture = "default") -> Generation:
+    """Open the model that *options* name and make a generation that continues *prompt*.
+
+    Raises `CutawayError` for anything wrong with either.
+    """
+    limit_threads(options.threads)
+    model = load_model(options.model)
+    return generate(model, options, prompt, capture)
+
+
+def generate(model: Model, options: argparse.Namespace, prompt: str | None, capture: Capture = "default") -> Generation:
+    """A generation of *model* under *options*; without a prompt it continues the model's own."""
+    sampling = sampling_of(options)
+    edits = [parse_ablation(text) for text in options.ablate]
+    rest: dict[str, Any] = {
+        "max_new_tokens": options.max_new_tokens,
+        "ignore_eos": options.ignore_eos,
+        "capture": capture,
+        "edits": edits,
+    }
+    if options.prompt_ids is not None and prompt is None:
+        return Generation(model, options.prompt_ids, sampling, **rest)
+    if prompt is None:
+        prompt = default_prompt(model)
+    if prompt.strip() and not (model.tokenizer.can_encode or model.tokenizer.encode(prompt)):
+        raise ModelError(
+            tr("{model} has no tokenizer that turns text into ids", model=model.name),
+            hint=tr("give the ids themselves with --prompt-ids"),
+        )
+    if options.chat:
+        rendered = render(model, prompt, options.system)
+        return Generation(
+            model,
+            model.tokenizer.encode(rendered, special=True),
+            sampling,
+            prompt=prompt,
+            chat=rendered,
+            **rest,
+        )
+    ids, added = model.tokenizer.encode_prompt(prompt)
+    return Generation(model, ids, sampling, prompt=prompt, added=sorted(added), **rest)
+
+
+def default_prompt(model: Model) -> str:
+    """What *model* continues when nobody says anything; nothing where it cannot read text."""
+    return PROMPTS.get(model.name, OTHER_PROMPT) if model.tokenizer.can_encode else ""
+
+
+def sampling_of(options: argparse.Namespace) -> SamplingConfig:
+    """The sampling settings in *options*. Raises `SamplingError`."""
+    return SamplingConfig(
+        temperature=options.temperature,
+        top_k=options.top_k,
+        top_p=options.top_p,
+        min_p=options.min_p,
+        repetition_penalty=options.repetition_penalty,
+        greedy=options.greedy,
+        seed=options.seed,
+    )
+
+
+def render(model: Model, question: str, system: str | None) -> str:
+    """*question* in the chat template of *model*. Raises `ModelError` where there is none."""
+    from ..core.chat import render_chat
+
+    tokenizer = model.tokenizer
+    if tokenizer.chat_template is None:
+        raise ModelError(tr("{model} has no chat template", model=model.name), hint=tr("leave out --chat"))
+    messages = [{"role": "system", "content": system}] if system is not None else []
+    messages.append({"role": "user", "content": question})
+    return render_chat(
+        tokenizer.chat_template,
+        messages,
+        bos_token=tokenizer.bos_token or "",
+        eos_token=tokenizer.eos_token or "",
+    )
+
+
+def limit_threads(count: int | None) -> None:
+    """Let the arithmetic use at most *count* threads; None leaves it as it is."""
+    if count is not None:
+        from threadpoolctl import threadpool_limits
+
+        threadpool_limits(count)
