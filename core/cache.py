@@ -99,6 +99,8 @@ class ActivationCache:
         self.capture: Capture = capture
         self.length = 0
         """Positions that have been through the whole model."""
+        self._reserved = 0
+        """Positions up to which the rows were last reserved for this cache to write."""
         self.patterns: list[list[Floats]] = [[] for _ in range(config.layers)]
         """With full capture, per layer one array [H, n, T] for each step, in order; else empty lists."""
         self._rows = Rows.allocate(config, min(expected, _FIRST_CAPACITY), capture)
@@ -121,6 +123,7 @@ class ActivationCache:
             patterns,
             rows,
         )
+        cache._reserved = length
         rows.filled = max(rows.filled, length)
         return cache
 
@@ -137,12 +140,13 @@ class ActivationCache:
             if needed > self._rows.capacity:
                 capacity = min(max(needed, 2 * self._rows.capacity), max(needed, self.config.positions))
             self._rows = self._moved(capacity)
-        self._rows.filled = needed
+        self._rows.filled = self._reserved = needed
         return self._rows
 
     def give_back(self) -> None:
         """Forget positions that were reserved by a step that did not come to its end."""
-        self._rows.filled = min(self._rows.filled, self.length)
+        if self._reserved > self.length:  # else the rows past `length` are another cache's
+            self._rows.filled = self._reserved = self.length
         self.patterns = [_first_positions(blocks, self.length) for blocks in self.patterns]
 
     def _moved(self, capacity: int) -> Rows:

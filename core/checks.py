@@ -6,7 +6,7 @@ that nobody else has computed before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -46,22 +46,18 @@ def check_model(model: Model, ids: Sequence[int], new_tokens: int = 16) -> Itera
 
 
 def _row_sums(events: list[Event]) -> float:
-    return max(float(np.abs(e.pattern.sum(-1) - 1).max()) for e in events if isinstance(e, AttentionDone))
+    return _worst(float(np.abs(e.pattern.sum(-1) - 1).max()) for e in events if isinstance(e, AttentionDone))
 
 
 def _future(events: list[Event]) -> float:
     """The largest weight on a key after its query."""
-    worst = 0.0
-    for event in events:
-        if isinstance(event, AttentionDone):
-            n, T = event.pattern.shape[1:]
-            worst = max(worst, float(np.triu(event.pattern, T - n + 1).max(initial=0)))
-    return worst
+    patterns = [event.pattern for event in events if isinstance(event, AttentionDone)]  # [H, n, T]
+    return _worst(float(np.abs(np.triu(each, each.shape[2] - each.shape[1] + 1)).max()) for each in patterns)
 
 
 def _block_sums(events: list[Event]) -> float:
     """The largest difference between a residual and the sum it should be, relative to its size."""
-    worst, residual, parts = 0.0, np.zeros(0, np.float32), []
+    differences, residual, parts = [], np.zeros(0, np.float32), []
     for event in events:
         match event:
             case Embedded():
@@ -70,15 +66,15 @@ def _block_sums(events: list[Event]) -> float:
                 parts.append(event.output)
             case BlockDone():
                 expected = residual + parts[0] + parts[1]
-                worst = max(worst, _relative(event.residual, expected))
+                differences.append(_relative(event.residual, expected))
                 residual, parts = event.residual, []
-    return worst
+    return _worst(differences)
 
 
 def _recomputed(run: Generation, events: list[Event]) -> float:
     prefill = [e for e in events if isinstance(e, AttentionDone)][: run.model.config.layers]
     n = len(run.trace.prompt_ids)
-    return max(float(np.abs(attention_maps(run.trace, e.layer)[:, :n, :n] - e.pattern).max()) for e in prefill)
+    return _worst(float(np.abs(attention_maps(run.trace, e.layer)[:, :n, :n] - e.pattern).max()) for e in prefill)
 
 
 def _last_lens(run: Generation, events: list[Event]) -> float:
@@ -88,14 +84,19 @@ def _last_lens(run: Generation, events: list[Event]) -> float:
 
 def _uncached(run: Generation, events: list[Event]) -> float:
     """The largest difference, over all steps, to a fresh run that reads the whole text at once."""
-    worst = 0.0
+    differences = []
     cached = [e.logits[-1] for e in events if isinstance(e, LogitsReady)]
     for step in range(1, len(cached)):
         ids = run.trace.token_ids[: len(run.trace.prompt_ids) + step]
         fresh = Generation(run.model, ids, replace(run.trace.settings_at(0)), max_new_tokens=1, ignore_eos=True)
         logits = next(e.logits[-1] for e in fresh if isinstance(e, LogitsReady))
-        worst = max(worst, _relative(cached[step], logits))
-    return worst
+        differences.append(_relative(cached[step], logits))
+    return _worst(differences)
+
+
+def _worst(deviations: Iterable[float]) -> float:
+    """The largest of *deviations*; NaN if any is, which `max` would step over."""
+    return float(np.max([0.0, *deviations]))
 
 
 def _relative(found: np.ndarray, expected: np.ndarray) -> float:

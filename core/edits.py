@@ -80,9 +80,9 @@ def parse_ablation(text: str) -> AblateHead | AblateMlp:
 
     Raises `ModelError` when the text is neither.
     """
-    if match := re.fullmatch(r"(\d+)\.(\d+)", text):
+    if match := re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})", text):
         return AblateHead(int(match[1]), int(match[2]))
-    if match := re.fullmatch(r"(\d+)\.mlp", text):
+    if match := re.fullmatch(r"([0-9]{1,9})\.mlp", text):
         return AblateMlp(int(match[1]))
     raise ModelError(
         tr("“{text}” names no head and no MLP", text=text),

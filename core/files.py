@@ -23,6 +23,7 @@ def write_whole(path: Path, write: Callable[[Path], None], *, overwrite: bool) -
     before is then still there, untouched.
     """
     try:
+        _refuse_other_than_file(path)
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=path.parent)
         os.close(descriptor)
         try:
@@ -41,14 +42,21 @@ def write_text(path: Path, text: str, *, overwrite: bool) -> None:
 
 def check_writable(path: Path, *, overwrite: bool) -> None:
     """Raise `WriteError` now for what would go wrong later, so that no run is made for a file that cannot be."""
-    if path.is_dir():
-        raise _explained(IsADirectoryError(errno.EISDIR, ""), path)
-    if path.exists() and not overwrite:
-        raise _explained(FileExistsError(errno.EEXIST, ""), path)
     try:
+        _refuse_other_than_file(path)
+        if path.exists() and not overwrite:
+            raise FileExistsError(errno.EEXIST, "")
         tempfile.TemporaryFile(dir=path.parent).close()
     except OSError as error:
         raise _explained(error, path) from error
+
+
+def _refuse_other_than_file(path: Path) -> None:
+    """Raise OSError where *path* is a folder or a device, which giving its name to a file would take away."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "")
+    if path.exists() and not path.is_file():
+        raise OSError(errno.ENODEV, "")
 
 
 def _write_synced(part: Path, data: bytes) -> None:
@@ -86,6 +94,7 @@ def _explained(error: OSError, path: Path) -> WriteError:
             tr("choose another name, or pass --force"),
         ),
         errno.EISDIR: (tr("this is a folder, not a file"), tr("give a file name")),
+        errno.ENODEV: (tr("this is a device or a pipe, not a file"), tr("give a file name")),
         errno.ENOENT: (tr("the folder does not exist"), tr("make it first, or choose another")),
         errno.ENOTDIR: (tr("a file stands where a folder should be"), tr("choose another place")),
         errno.ENOSPC: (tr("the disk is full"), tr("free some space and save again")),

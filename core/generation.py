@@ -224,8 +224,8 @@ def _start(model: Model) -> list[int]:
 
 
 def _settings_from(trace: Trace, step: int, sampling: SamplingConfig | None) -> list[tuple[int, SamplingConfig]]:
-    """The settings of a branch: the parent's before *step*, then *sampling* if it is given."""
-    inherited = [(begin, config) for begin, config in trace.sampling if begin < step or begin == 0]
+    """The settings of a branch: the parent's up to *step*, then *sampling* if it is given."""
+    inherited = [(begin, config) for begin, config in trace.sampling if begin <= step]
     if sampling is None:
         return inherited
     if sampling.seed is None:

@@ -70,7 +70,8 @@ def gelu(x: Floats) -> Floats:
 
 def gelu_quick(x: Floats) -> Floats:
     """The sigmoid approximation of GELU, x·σ(1.702x) (Hendrycks and Gimpel, arXiv:1606.08415)."""
-    return x / (np.float32(1.0) + np.exp(np.float32(-1.702) * x))
+    with np.errstate(over="ignore"):  # far below 0 the exponential is inf, and the quotient 0
+        return x / (np.float32(1.0) + np.exp(np.float32(-1.702) * x))
 
 
 def relu(x: Floats) -> Floats:
@@ -81,7 +82,8 @@ def relu(x: Floats) -> Floats:
 
 def silu(x: Floats) -> Floats:
     """x·σ(x), also called swish (Elfwing et al. 2017, arXiv:1702.03118)."""
-    return x / (np.float32(1.0) + np.exp(-x))
+    with np.errstate(over="ignore"):  # far below 0 the exponential is inf, and the quotient 0
+        return x / (np.float32(1.0) + np.exp(-x))
 
 
 def erf(x: Floats) -> Floats:

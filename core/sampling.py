@@ -138,11 +138,10 @@ class Chain:
         where: str | None = None,
     ) -> None:
         self.config = config
-        raw = np.asarray(logits, np.float64)  # [V]
-        raw = raw.copy() if raw is logits else raw
+        raw = np.array(logits, np.float64)  # [V]
         _check_scores(raw, where)
         self.vocabulary = raw.size
-        self.stages: tuple[Stage, ...] = self._run(raw, _distinct(previous_ids, raw.size, config))
+        self.stages: tuple[Stage, ...] = self._run(raw, _distinct(previous_ids, raw.size, config), where)
 
     def draw(self, uniform: float) -> int:
         """The first id, ascending, whose cumulative probability exceeds *uniform* in [0, 1)."""
@@ -167,10 +166,13 @@ class Chain:
         raw = self.stages[0]
         return float(raw.kept_values[id] - raw.logsumexp)
 
-    def _run(self, raw: Scores, previous: Ids) -> tuple[Stage, ...]:
+    def _run(self, raw: Scores, previous: Ids, where: str | None) -> tuple[Stage, ...]:
         config, greedy = self.config, self.config.is_greedy
         stages = [self._stage("raw", True, None, raw)]
-        penalised = penalise(raw, previous, config.repetition_penalty) if previous.size else raw
+        penalised = raw
+        if previous.size:
+            penalised = penalise(raw, previous, config.repetition_penalty)
+            _check_penalised(penalised, where)
         stages.append(self._stage("repetition_penalty", config.repetition_penalty != 1, None, penalised))
         heated = config.temperature != 1 and not greedy
         values = temper(penalised, config.temperature) if heated else penalised
@@ -206,7 +208,8 @@ def penalise(scores: Scores, ids: Ids, penalty: float) -> Scores:
     """Divide positive and multiply negative scores of *ids* (Keskar et al. 2019, arXiv:1909.05858, as used since)."""
     penalised = scores.copy()
     seen = scores[ids]
-    penalised[ids] = np.where(seen > 0, seen / penalty, seen * penalty)
+    with np.errstate(over="ignore"):
+        penalised[ids] = np.where(seen > 0, seen / penalty, seen * penalty)
     return penalised
 
 
@@ -214,7 +217,7 @@ def temper(scores: Scores, temperature: float) -> Scores:
     """Divide scores by *temperature*; measured from the best score where the quotient would overflow."""
     with np.errstate(over="ignore"):
         tempered = scores / temperature
-    if np.isposinf(tempered).any():
+    if not math.isfinite(tempered.max()):
         with np.errstate(over="ignore"):
             tempered = (scores - scores.max()) / temperature
     return tempered
@@ -247,7 +250,8 @@ def min_p(scores: Scores, p: float) -> Ids:
 
 def softmax(scores: Scores) -> Scores:
     """Probabilities [m] of *scores* [m], the maximum subtracted first."""
-    weights: Scores = np.exp(scores - scores.max())
+    with np.errstate(over="ignore"):  # scores may lie farther apart than any number
+        weights: Scores = np.exp(scores - scores.max())
     weights /= weights.sum()
     return weights
 
@@ -255,7 +259,8 @@ def softmax(scores: Scores) -> Scores:
 def log_sum_exp(scores: Scores) -> float:
     """log Σ exp(scores), the maximum subtracted first."""
     best = scores.max()
-    return float(best + np.log(np.exp(scores - best).sum()))
+    with np.errstate(over="ignore"):
+        return float(best + np.log(np.exp(scores - best).sum()))
 
 
 def _distinct(previous_ids: Sequence[int], vocabulary: int, config: SamplingConfig) -> Ids:
@@ -280,6 +285,15 @@ def _check_scores(scores: Scores, where: str | None) -> None:
     else:
         what = tr("the scores hold +inf") if best > 0 else tr("every score is −inf")
     raise SamplingError(what, where=where, hint=tr("the weights are probably damaged"))
+
+
+def _check_penalised(scores: Scores, where: str | None) -> None:
+    if not math.isfinite(scores.max()):
+        raise SamplingError(
+            tr("the repetition penalty takes scores beyond all numbers"),
+            where=where,
+            hint=tr("choose one nearer to 1 (off)"),
+        )
 
 
 def _require(name: str, value: object, holds: bool, expected: str) -> None:

@@ -22,7 +22,7 @@ from ..core.models.model import Model
 from ..widgets.bars import Part, StagesView, TitleView
 from ..widgets.drawable import drawable
 from .cursor import Cursor
-from .views import Moment
+from .moment import Moment
 
 FAMILIES = {"gpt2": "GPT-2"}
 """Families as people write them."""

@@ -12,7 +12,7 @@ from textual.style import Style
 from textual.widgets import Static
 
 from ..core.catalogue import tr
-from ..widgets.drawable import width
+from ..widgets.drawable import cell_width
 from ..widgets.look import Look
 from .keys import help_rows
 
@@ -30,10 +30,10 @@ class HelpScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         rows = list(help_rows())
-        column = max(width(keys) for keys, _ in rows) + 3
+        column = max(cell_width(keys) for keys, _ in rows) + 3
         lines = [Content.assemble((tr("keys"), Style(bold=True)), "\n")]
         for keys, sentence in rows:
-            key = (keys + " " * (column - width(keys)), f"bold {self.look.here}")
+            key = (keys + " " * (column - cell_width(keys)), f"bold {self.look.here}")
             lines.append(Content.assemble(key, (sentence, self.look.text)))
         lines.append(Content.assemble("\n", (tr("esc leaves this list"), self.look.quiet)))
         yield Static(Content("\n").join(lines))

@@ -17,7 +17,7 @@ from textual.widgets import Static, TextArea
 from ..core.catalogue import tr
 from ..core.models.model import Model
 from ..widgets.drawable import draw_token, drawable
-from ..widgets.look import Look
+from ..widgets.look import LEVELS, Look
 
 SHOWN = 400
 """Tokens that are drawn below the text; the count goes on."""
@@ -79,7 +79,7 @@ class PromptScreen(ModalScreen[str | None]):
         pieces = [
             (
                 draw_token(vocabulary.token_bytes(id), id=id),
-                f"{look.text} on {look.levels[8 + 8 * (place % 2)]}",
+                f"{look.text} on {look.line if place % 2 else look.levels[LEVELS // 4]}",
             )
             for place, id in enumerate(message.ids[:SHOWN])
         ]

@@ -41,9 +41,10 @@ from ..widgets.token_stream import TokenStream
 from .cursor import Cursor
 from .headlines import stages_view, title_view
 from .keys import bindings, footer
+from .moment import Moment
 from .pictures import save_picture
 from .runner import SPEEDS, Answer, Failed, News, Ready, Runner
-from .views import Moment, attention_view, candidates_view, draw_sentence, text_view
+from .views import attention_view, candidates_view, draw_notice, text_view
 
 Tone = Literal["quiet", "here", "plain"]
 
@@ -183,7 +184,7 @@ class MainScreen(Screen[None]):
         self.last_event = event
         if not isinstance(event, TokenChosen):
             return
-        self.moment.steps += 1
+        self.moment.hear_token()
         if self.moment.steps == 1:
             self._ask_prompt_surprisal()
         trace = self.moment.trace
@@ -217,7 +218,7 @@ class MainScreen(Screen[None]):
 
     def _take_surprisal(self, found: PromptSurprisal) -> None:
         if self.moment is not None and found.trace is self.moment.trace:
-            self.moment.prompt_surprisal = {p: float(b) for p, b in enumerate(found.bits) if not np.isnan(b)}
+            self.moment.learn_surprisal(found.bits.tolist())
 
     # What is drawn
 
@@ -258,7 +259,7 @@ class MainScreen(Screen[None]):
         notice, gate = self._notice, self.runner.gate
         readable = not gate.running or gate.speed <= READABLE_SPEED
         if not notice.text and self.moment is not None and readable:
-            notice = NoticeView(draw_sentence(self.moment, self.cursor))
+            notice = draw_notice(self.moment, self.cursor)
         self.query_one(NoticeLine).show(notice)
 
     def _look(self, cursor: Cursor) -> None:
@@ -369,7 +370,7 @@ class MainScreen(Screen[None]):
 
     @on(AttentionMap.Pointed)
     def _pointed(self, message: AttentionMap.Pointed) -> None:
-        self._look(self.cursor.to_cell((message.query, message.key)))
+        self._look(self.cursor.to_cell(message.cell))
 
     @property
     def _over(self) -> bool:
@@ -381,6 +382,7 @@ class MainScreen(Screen[None]):
     def _pause(self) -> None:
         if self.runner.gate.running:
             self.runner.gate.run(False)
+            self._draw()
 
     def _run_prompt_given(self, prompt: str | None) -> None:
         if prompt is not None:

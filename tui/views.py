@@ -1,25 +1,26 @@
 """The trace at the cursor, as the widgets want it: arrays and drawable texts.
 
-This is the only place that knows both. It reads a trace up to a given number of steps, so that what the
-engine's thread is just adding is never half seen.
+This is the only place that knows both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
 from ..core.catalogue import tr
 from ..core.lens import attention_rows
 from ..core.sampling import SamplingConfig
+from ..core.scores import Candidates
 from ..core.trace import Trace
 from ..widgets.attention_map import AttentionView
+from ..widgets.bars import NoticeView
 from ..widgets.candidate_bars import CandidateRow, CandidatesView
-from ..widgets.drawable import draw_token
-from ..widgets.token_stream import Kind, TokenCell, TokenStreamView
+from ..widgets.token_stream import TokenStreamView
 from .cursor import Cursor
+from .moment import Moment
 
 REMOVED_BY = {
     "raw": tr("impossible"),
@@ -31,47 +32,10 @@ REMOVED_BY = {
 """Stages that remove candidates, as the screen names them."""
 
 
-@dataclass
-class Moment:
-    """A trace as far as the screen has followed it."""
-
-    trace: Trace
-    steps: int = 0
-    """Generated tokens that have been heard of."""
-    prompt_surprisal: Mapping[int, float] = field(default_factory=dict)
-    """Bits by prompt position, once they are known."""
-
-    @property
-    def prompt_length(self) -> int:
-        """P."""
-        return len(self.trace.prompt_ids)
-
-    def label(self, position: int) -> str:
-        """Drawable text of the token at *position*."""
-        trace = self.trace
-        prompt = self.prompt_length
-        id = trace.prompt_ids[position] if position < prompt else trace.steps[position - prompt].id
-        return draw_token(trace.model.vocabulary.token_bytes(id), id=id)
-
-
 def text_view(moment: Moment, cursor: Cursor) -> TokenStreamView:
     """The whole text, and the token of the moment looked at."""
     step = cursor.at_step(moment.steps)
-    current = moment.prompt_length + step if step >= 0 else None
-    length = moment.prompt_length + moment.steps
-    return TokenStreamView(tuple(_token_cell(moment, position, current) for position in range(length)), current)
-
-
-def _token_cell(moment: Moment, position: int, current: int | None) -> TokenCell:
-    trace, generated = moment.trace, position - moment.prompt_length
-    kind: Kind
-    if generated < 0:
-        kind = "added" if position in trace.added else "prompt"
-        surprisal = moment.prompt_surprisal.get(position)
-    else:
-        kind = "later" if current is not None and position > current else "written"
-        surprisal = -trace.steps[generated].raw_logprob / float(np.log(2))
-    return TokenCell(moment.label(position), kind, surprisal, trace.token_bytes(position).endswith(b"\n"))
+    return TokenStreamView(tuple(moment.cells), moment.prompt_length + step if step >= 0 else None)
 
 
 def attention_view(moment: Moment, cursor: Cursor, visible_of: Callable[[int], int]) -> AttentionView | None:
@@ -90,7 +54,7 @@ def attention_view(moment: Moment, cursor: Cursor, visible_of: Callable[[int], i
     weights[:, :stop] = attention_rows(moment.trace, cursor.layer, cursor.head, first, stop)
     if not 0 <= key <= query:
         key = int(np.argmax(weights[query - first]))
-    labels = tuple(moment.label(position) for position in range(T))
+    labels = tuple(cell.text for cell in moment.cells[:T])
     return AttentionView(cursor.layer, cursor.head, weights, first, labels, query, key)
 
 
@@ -100,12 +64,12 @@ def candidates_view(moment: Moment, cursor: Cursor, visible: int) -> CandidatesV
     if step < 0:
         return None
     trace = moment.trace
-    table = trace.candidates(step, visible)
+    table = _table(trace, step, visible)
     drawn = trace.steps[step].id
     rows = [
         CandidateRow(
             rank=int(table.ranks[row]),
-            text=draw_token(trace.model.vocabulary.token_bytes(int(table.ids[row])), id=int(table.ids[row])),
+            text=moment.name(int(table.ids[row])),
             raw=float(table.raw[row]),
             final=float(table.final[row]),
             removed_by=REMOVED_BY.get(table.removal(row) or ""),
@@ -123,11 +87,17 @@ def candidates_view(moment: Moment, cursor: Cursor, visible: int) -> CandidatesV
     )
 
 
-def draw_sentence(moment: Moment, cursor: Cursor) -> str:
+@lru_cache(maxsize=1)
+def _table(trace: Trace, step: int, visible: int) -> Candidates:
+    """The last table of candidates that was asked for: looking at another head changes none of it."""
+    return trace.candidates(step, visible)
+
+
+def draw_notice(moment: Moment, cursor: Cursor) -> NoticeView:
     """What happened at the moment looked at, in one sentence with its numbers."""
     step = cursor.at_step(moment.steps)
     if step < 0:
-        return ""
+        return NoticeView("")
     trace, done = moment.trace, moment.trace.steps[step]
     values: dict[str, object] = {
         "step": step,
@@ -137,12 +107,12 @@ def draw_sentence(moment: Moment, cursor: Cursor) -> str:
         "bits": f"{-done.raw_logprob / float(np.log(2)):.1f}",
     }
     if done.forced:
-        return tr("token {step}: {token} was chosen by hand; it was a surprise of {bits} bits", **values)
-    if trace.settings_at(step).is_greedy:
-        return tr("token {step}: {token} is the likeliest; it was a surprise of {bits} bits", **values)
-    return tr(
-        "token {step}: u = {uniform} fell on {token}, {share} after all stages; a surprise of {bits} bits", **values
-    )
+        what = tr("token {step}: {token} was chosen by hand", **values)
+    elif trace.settings_at(step).is_greedy:
+        what = tr("token {step}: {token} is the likeliest", **values)
+    else:
+        what = tr("token {step}: u = {uniform} fell on {token}, {share} after all stages", **values)
+    return NoticeView(f"{what}{tr('; to the model itself a surprise of {bits} bits', **values)}", short=what)
 
 
 def _how(trace: Trace, step: int, settings: SamplingConfig) -> str:

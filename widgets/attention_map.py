@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.style import Style
 from textual import events
+from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
 from ..core.catalogue import tr
-from .drawable import clip, fit, width
+from .drawable import cell_width, clip, fit
 from .line import Line
 from .look import LEVELS, Look, style
 from .panel import Panel
@@ -84,14 +86,21 @@ class Layout:
 
 
 class AttentionMap(Panel[AttentionView], can_focus=True):
-    """Shows an `AttentionView`; says where the mouse wants to look."""
+    """Shows an `AttentionView`; says where the mouse, and in focus the arrows, want to look."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(-1, 0)", show=False),
+        Binding("down", "move(1, 0)", show=False),
+        Binding("left", "move(0, -1)", show=False),
+        Binding("right", "move(0, 1)", show=False),
+    ]
 
     @dataclass
     class Pointed(Message):
-        """Somebody points at a cell."""
+        """Somebody points at a cell, or no longer at any."""
 
-        query: int
-        key: int
+        cell: tuple[int, int] | None
+        """Query and key."""
 
     def visible_queries(self, keys: int) -> int:
         """How many queries fit on a map of *keys* keys; ask for so many rows."""
@@ -140,7 +149,17 @@ class AttentionMap(Panel[AttentionView], can_focus=True):
     def _point(self, event: events.MouseEvent) -> None:
         place = self.inner_offset(event)
         if place and (cell := self.cell_at(*place)):
-            self.post_message(self.Pointed(*cell))
+            self.post_message(self.Pointed(cell))
+
+    def on_leave(self) -> None:
+        if not self.has_focus:
+            self.post_message(self.Pointed(None))
+
+    def action_move(self, queries: int, keys: int) -> None:
+        """Point at a neighbour of the cell that is looked at."""
+        if view := self.view:
+            query = min(max(view.query + queries, 0), len(view.labels) - 1)
+            self.post_message(self.Pointed((query, min(max(view.key + keys, 0), query))))
 
 
 def pooled(weights: NDArray[np.float32], pool: int) -> NDArray[np.float32]:
@@ -181,7 +200,7 @@ def _labels_downwards(view: AttentionView, layout: Layout, cells: int, look: Loo
 
 def _letters(label: str, rows: int) -> list[str]:
     """The first characters of *label*, one a row, the leading space mark left out."""
-    letters = [letter for letter in label.removeprefix("·") or label if width(letter) > 0][:rows]
+    letters = [letter for letter in label.removeprefix("·") or label if cell_width(letter) > 0][:rows]
     return [*letters, *[""] * (rows - len(letters))]
 
 
@@ -235,9 +254,9 @@ def _legend(view: AttentionView, cells: int, look: Look) -> Strip:
     if cells >= 50:
         line.add(tr("√ scale"), quiet)
     value = f"{view.weight:.4f}"
-    room = max((line.room - width(value) - 7) // 2, 1)
+    room = max((line.room - cell_width(value) - 7) // 2, 1)
     pair = f"{clip(view.labels[view.query], room)} → {clip(view.labels[view.key], room)}"
-    line.to(cells - width(pair) - width(value) - 3)
+    line.to(cells - cell_width(pair) - cell_width(value) - 3)
     line.add(pair, style(look.here, look.panel)).gap(2)
     return line.add(value, style(look.text, look.panel, True)).strip()
 
@@ -250,7 +269,7 @@ def _strongest(view: AttentionView, cells: int, look: Look) -> Strip:
     line.add(tr("{token} looks at", token=clip(view.labels[view.query], 12)), quiet)
     for key in np.argsort(-weights, kind="stable")[:8]:
         label, share = clip(view.labels[key], 12), f"{weights[key]:.0%}"
-        if width(label) + len(share) + 4 > line.room or weights[key] < 0.005:
+        if cell_width(label) + len(share) + 4 > line.room or weights[key] < 0.005:
             break
         line.gap(2).add(label, style(look.what, look.panel)).gap(1).add(share)
     return line.strip()

@@ -12,7 +12,7 @@ from textual import events
 from textual.message import Message
 from textual.strip import Strip
 
-from .drawable import clip, width
+from .drawable import cell_width, clip
 from .line import Line
 from .look import style
 from .panel import Panel
@@ -69,13 +69,13 @@ class TitleLine(Panel[TitleView]):
 
 
 def _cells(parts: list[Part]) -> int:
-    return sum(width(part.text) + (3 if part.tone == "badge" else 1) for part in parts)
+    return sum(cell_width(part.text) + (3 if part.tone == "badge" else 1) for part in parts)
 
 
-def _fitting(view: TitleView, cells: int) -> tuple[list[Part], list[Part]]:
-    """The parts that fit into *cells*, the heaviest left out first."""
+def _fitting(view: TitleView, room: int) -> tuple[list[Part], list[Part]]:
+    """The parts that fit into *room* columns, the heaviest left out first."""
     left, right = list(view.left), list(view.right)
-    while _cells(left) + _cells(right) > cells:
+    while _cells(left) + _cells(right) > room:
         heaviest = max((*left, *right), key=lambda part: part.weight, default=None)
         if heaviest is None or heaviest.weight == 0:
             break
@@ -116,13 +116,13 @@ class StageStrip(Panel[StagesView]):
         return [line.strip()]
 
 
-def _stage_parts(view: StagesView, cells: int) -> tuple[list[tuple[str, str]], str]:
+def _stage_parts(view: StagesView, room: int) -> tuple[list[tuple[str, str]], str]:
     """Texts with ``past``, ``here`` or ``ahead``, and what stands between them, in the roomiest form that fits."""
     states = ["past" if i < view.current else "here" if i == view.current else "ahead" for i in range(len(view.names))]
     full = list(zip(view.names, states, strict=True))
     for parts in (full, _joined_layers(view, full)):
         for joint in (" ─ ", " "):
-            if sum(width(text) for text, _ in parts) + len(joint) * (len(parts) - 1) <= cells:
+            if sum(cell_width(text) for text, _ in parts) + len(joint) * (len(parts) - 1) <= room:
                 return parts, joint
     return [part for part in _joined_layers(view, full) if part[1] == "here"] or full[:1], " "
 
@@ -143,6 +143,8 @@ class NoticeView:
     text: str
     """Drawable."""
     tone: Literal["quiet", "here", "plain"] = "quiet"
+    short: str = ""
+    """The same in fewer words, for where `text` does not fit."""
 
 
 class NoticeLine(Panel[NoticeView]):
@@ -155,7 +157,8 @@ class NoticeLine(Panel[NoticeView]):
         look = self.look
         colour = {"quiet": look.quiet, "here": look.here, "plain": look.text}[view.tone]
         line = Line(width, style(look.text, look.ground)).gap(1)
-        return [line.add(clip(view.text, width - 2), style(colour, look.ground)).strip()]
+        text = view.short if view.short and cell_width(view.text) > width - 2 else view.text
+        return [line.add(clip(text, width - 2), style(colour, look.ground)).strip()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +207,9 @@ class KeyLine(Panel[KeysView]):
             if column <= place[0] < column + _hint_cells(hint):
                 self.post_message(self.Asked(hint.action))
 
-    def _placed(self, view: KeysView, cells: int) -> list[tuple[int, KeyHint]]:
+    def _placed(self, view: KeysView, room: int) -> list[tuple[int, KeyHint]]:
         """The hints that fit, each with its column."""
-        end = cells - 1 - sum(_hint_cells(hint) + 2 for hint in view.last)
+        end = room - 1 - sum(_hint_cells(hint) + 2 for hint in view.last)
         placed, column = [], 1
         for hint in view.hints:
             if column + _hint_cells(hint) > end:
@@ -221,4 +224,4 @@ class KeyLine(Panel[KeysView]):
 
 
 def _hint_cells(hint: KeyHint) -> int:
-    return width(hint.key) + 1 + width(hint.label)
+    return cell_width(hint.key) + 1 + cell_width(hint.label)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from textual.strip import Strip
 
 from ..core.catalogue import tr
-from .drawable import fit, width
+from .drawable import cell_width, fit
 from .line import Line
 from .look import style
 from .panel import Panel
@@ -48,7 +48,7 @@ class CandidatesView:
     """The sampling settings, in words."""
 
 
-class CandidateBars(Panel[CandidatesView], can_focus=True):
+class CandidateBars(Panel[CandidatesView]):
     """Shows a `CandidatesView`."""
 
     def visible_rows(self) -> int:
@@ -91,7 +91,7 @@ class CandidateBars(Panel[CandidatesView], can_focus=True):
         best = max((each.final for each in view.rows), default=1.0) or 1.0
         share = row.raw if out else row.final
         colour = look.here if drawn else look.line if out else look.what
-        line.add(bar(share / best, max(room - (width(note) + 1 if note else 0), 0)), style(colour, look.panel))
+        line.add(bar(share / best, max(room - (cell_width(note) + 1 if note else 0), 0)), style(colour, look.panel))
         if note:
             line.gap(1).add(note, style(look.here, look.panel) if drawn else quiet)
         return line.strip()
@@ -114,7 +114,7 @@ class _Columns:
         """The token column takes what its texts need, as far as numbers and bars leave it room."""
         raw = 8 if cells >= 46 else 0
         rank = max((len(str(row.rank)) for row in view.rows), default=1)
-        widest = max((width(row.text) for row in view.rows), default=5)
+        widest = max((cell_width(row.text) for row in view.rows), default=5)
         return cls(max(rank, 2), min(max(widest, 10), max(cells // 3, 5)), raw)
 
 

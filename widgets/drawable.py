@@ -82,29 +82,32 @@ def draw_token(data: bytes, *, id: int | None = None) -> str:
     return f"#{id}"
 
 
-def width(text: str) -> int:
+def cell_width(text: str) -> int:
     """Return how many columns *text* takes."""
     return len(text) if text.isascii() and text.isprintable() else cell_len(text)
 
 
 def clip(text: str, cells: int) -> str:
     """Return *text* in at most *cells* columns, ending in ``…`` where something was cut off."""
-    if width(text) <= cells:
+    if cell_width(text) <= cells:
         return text
-    if cells <= 0:
-        return ""
-    end, room = 0, cells - 1
+    return beginning(text, cells - 1) + "…" if cells > 0 else ""
+
+
+def beginning(text: str, cells: int) -> str:
+    """Return as much of *text* as fits into *cells* columns, never half a character or one without its marks."""
+    end, room = 0, cells
     for _, span_end, span_cells in split_graphemes(text)[0]:
         if span_cells > room:
             break
         end, room = span_end, room - span_cells
-    return text[:end] + "…"
+    return text[:end]
 
 
 def fit(text: str, cells: int, align: Literal["left", "right"] = "left") -> str:
     """Return *text* in exactly *cells* columns: clipped, or padded on the side away from *align*."""
     clipped = clip(text, cells)
-    padding = " " * (cells - width(clipped))
+    padding = " " * (cells - cell_width(clipped))
     return padding + clipped if align == "right" else clipped + padding
 
 

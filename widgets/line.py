@@ -6,7 +6,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from .drawable import clip, width
+from .drawable import cell_width, clip
 
 
 class Line:
@@ -28,9 +28,9 @@ class Line:
 
     def add(self, text: str, style: Style | None = None) -> Line:
         """Append *text*, clipped to the room there is."""
-        if (cells := width(text)) > self.room:
+        if (cells := cell_width(text)) > self.room:
             text = clip(text, self.room)
-            cells = width(text)
+            cells = cell_width(text)
         if cells:
             self._segments.append(Segment(text, style or self.fill))
             self.used += cells
@@ -46,8 +46,8 @@ class Line:
 
     def right(self, text: str, style: Style | None = None) -> Line:
         """Put *text* at the right edge, where it fits whole; else leave it out."""
-        if width(text) <= self.room:
-            self.to(self.cells - width(text)).add(text, style)
+        if cell_width(text) <= self.room:
+            self.to(self.cells - cell_width(text)).add(text, style)
         return self
 
     def strip(self) -> Strip:

@@ -15,7 +15,7 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from .drawable import clip, width
+from .drawable import cell_width, clip
 from .line import Line
 from .look import Look, look, style
 
@@ -48,8 +48,9 @@ class Panel(Widget, Generic[View]):
 
     def show(self, view: View) -> None:
         """Show *view* from now on."""
-        self._view = view
-        self.redraw()
+        if view != self._view:
+            self._view = view
+            self.redraw()
 
     def wait(self, sentence: str) -> None:
         """Show nothing but a drawable *sentence*, until there is a view."""
@@ -122,7 +123,7 @@ class Panel(Widget, Generic[View]):
             return []
         blank = Line(columns, style(self.look.text, self.look.panel)).strip()
         text = clip(self._waiting, columns)
-        line = Line(columns, style(self.look.quiet, self.look.panel)).gap((columns - width(text)) // 2).add(text)
+        line = Line(columns, style(self.look.quiet, self.look.panel)).gap((columns - cell_width(text)) // 2).add(text)
         return [*[blank] * ((rows - 1) // 2), line.strip()]
 
 
@@ -134,10 +135,10 @@ def frame(rows: list[Strip], columns: int, upper: str, lower: str, focused: bool
     note = style(look.quiet, look.panel)
     framed = [Strip([side, *row, side], columns + 2) for row in rows]
     upper = clip(upper, max(columns - 4, 0))
-    gap = columns - (width(upper) + 3 if upper else 0)
+    gap = columns - (cell_width(upper) + 3 if upper else 0)
     top = [Segment("╭─", edge), Segment(f" {upper} ", title)] if upper else [Segment("╭", edge)]
-    lower = lower if width(lower) + 4 <= columns else ""
-    bottom_gap = columns - (width(lower) + 3 if lower else 0)
+    lower = lower if cell_width(lower) + 4 <= columns else ""
+    bottom_gap = columns - (cell_width(lower) + 3 if lower else 0)
     bottom = [Segment(f" {lower} ", note), Segment("─╯", edge)] if lower else [Segment("╯", edge)]
     return [
         Strip([*top, Segment("─" * gap + "╮", edge)], columns + 2),

@@ -9,12 +9,12 @@ from rich.style import Style
 from textual.strip import Strip
 
 from ..core.catalogue import tr
-from .drawable import clip, width
+from .drawable import beginning, cell_width
 from .line import Line
 from .look import Look, style
 from .panel import Panel
 
-Kind = Literal["added", "prompt", "written", "later"]
+Kind = Literal["added", "prompt", "written"]
 
 FULL_TINT_BITS = 12.0
 """Surprisal, in bits, that gets the strongest tint."""
@@ -27,7 +27,7 @@ class TokenCell:
     text: str
     """Drawable."""
     kind: Kind
-    """``added`` by the tokenizer, of the ``prompt``, ``written`` by the model, or ``later`` than the moment shown."""
+    """``added`` by the tokenizer, of the ``prompt``, or ``written`` by the model."""
     surprisal: float | None
     """How unexpected it was, in bits; None where that is not known."""
     breaks: bool = False
@@ -40,6 +40,7 @@ class TokenStreamView:
 
     tokens: tuple[TokenCell, ...]
     current: int | None
+    """Index of that token; those after it are barely there. None before anything was written."""
 
 
 class TokenStream(Panel[TokenStreamView]):
@@ -54,13 +55,15 @@ class TokenStream(Panel[TokenStreamView]):
         return tr("text"), tr("prompt dim · written bright · redder is more surprising")
 
     def _line(self, view: TokenStreamView, line: list[tuple[int, str]], width: int) -> Strip:
-        built = Line(width, style(self.look.text, self.look.panel)).gap(1)
+        look = self.look
+        built = Line(width, style(look.text, look.panel)).gap(1)
         for index, text in line:
-            token = view.tokens[index]
-            if index == view.current:
-                built.add(text, style(self.look.ink, self.look.here, True))
+            if view.current is None or index < view.current:
+                built.add(text, _style(view.tokens[index], look))
+            elif index == view.current:
+                built.add(text, style(look.ink, look.here, True))
             else:
-                built.add(text, _style(token, self.look))
+                built.add(text, style(look.line, look.panel))
         return built.strip()
 
 
@@ -72,16 +75,16 @@ def wrap(tokens: tuple[TokenCell, ...], columns: int, current: int | None) -> tu
     lines: list[list[tuple[int, str]]] = [[]]
     used = where = 0
     for index, token in enumerate(tokens):
-        text, cells = token.text, width(token.text)
+        text, cells = token.text, cell_width(token.text)
         if used and used + cells > columns:
             lines.append([])
             used = 0
         while cells > columns:
-            piece = clip(text, columns + 1)[:-1] if columns > 1 else text[:1]
+            piece = beginning(text, columns) or text[:1]
             lines[-1].append((index, piece))
             lines.append([])
             text = text[len(piece) :]
-            cells = width(text)
+            cells = cell_width(text)
         lines[-1].append((index, text))
         used += cells
         if index == current:
@@ -93,8 +96,6 @@ def wrap(tokens: tuple[TokenCell, ...], columns: int, current: int | None) -> tu
 
 
 def _style(token: TokenCell, look: Look) -> Style:
-    if token.kind == "later":
-        return style(look.line, look.panel)
     tint = look.panel if token.surprisal is None else look.tint(token.surprisal / FULL_TINT_BITS)
     if token.kind == "written":
         return style(look.text, tint, bold=True)
