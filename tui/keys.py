@@ -46,7 +46,7 @@ KEYS = (
     Key("restart", "r", "r", tr("restart"), tr("Run the same prompt again from the start.")),
     Key(
         "speed(1)",
-        "plus,equals_sign",
+        "plus",
         "+ -",
         tr("speed"),
         tr("Go faster (-: slower), from one token every two seconds up."),

@@ -21,16 +21,22 @@ def save_picture(lines: Sequence[Iterable[Segment]], width: int, look: Look, fol
 
     Raises `WriteError` when the folder cannot be written to or the disk is full.
     """
-    svg = to_svg(lines, width=width, foreground=look.text, background=look.ground)
+    lines = list(lines)
     for path in _free_names(folder, stem):
         try:
-            write_text(path, svg, overwrite=False)
+            write_svg(lines, width, look, path, overwrite=False)
         except WriteError:
             if path.exists():  # somebody took the name in between
                 continue
             raise
         return path
     raise CutawayError(tr("no file name is free"), where=str(folder))
+
+
+def write_svg(lines: Sequence[Iterable[Segment]], width: int, look: Look, path: Path, *, overwrite: bool) -> None:
+    """Write *lines* of *width* columns at *path*. Raises `WriteError`."""
+    svg = to_svg(lines, width=width, foreground=look.text, background=look.ground)
+    write_text(path, svg, overwrite=overwrite)
 
 
 def _free_names(folder: Path, stem: str) -> Iterator[Path]:

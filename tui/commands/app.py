@@ -19,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     options = resolve(arguments)
-    prompt = read_prompt(options)
     _check(options)
+    prompt = read_prompt(options)
     _reopen_keyboard()
     options.threads = options.threads or max((os.cpu_count() or 2) - 1, 1)
     from ..app import CutawayApp
@@ -35,15 +35,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Refuse now what the screen could not show. Raises `CutawayError`."""
+    """Refuse now, before a screen opens, what could not be shown on it. Raises `CutawayError`."""
     if not sys.stdout.isatty():
         raise CutawayError(
             tr("the app needs a terminal to draw on"),
             where=tr("standard output"),
             hint=tr("use cutaway trace without one"),
         )
+    from ...core.checkpoint.locate import locate
     from ...widgets.look import COLORMAPS, THEMES
 
+    locate(options.model)
     for name, value, known in (
         ("--theme", options.theme, THEMES),
         ("--colormap", options.colormap, COLORMAPS),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,25 +47,17 @@ def run(arguments: argparse.Namespace) -> int:
     from ..start import prepare
 
     generation = prepare(options, read_prompt(options), options.capture)
-    interrupted = not _finish(generation, options)
-    if options.output is not None:
-        _save(generation, options)
-    return INTERRUPTED if interrupted else DONE
-
-
-def _finish(generation: Generation, options: argparse.Namespace) -> bool:
-    """Run to the end; False when interrupted. A run that fails still has its whole steps saved."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill saves what there is, as Ctrl-C does
     try:
         with _progress(options) as progress:
             _pull(generation, options, progress)
     except KeyboardInterrupt:
+        return INTERRUPTED
+    finally:  # whatever happened, whole steps are not lost
         generation.close()
-        return False
-    except CutawayError:
         if options.output is not None and generation.trace.steps:
             _save(generation, options)
-        raise
-    return True
+    return DONE
 
 
 def _pull(generation: Generation, options: argparse.Namespace, progress: Progress | None) -> None:
