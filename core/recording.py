@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 from .cache import ActivationCache, Capture, Floats, Rows
 from .catalogue import tr
 from .checkpoint.config import ModelConfig
-from .edits import edit_from_dict, edit_to_dict
+from .checkpoint.json_text import shown
+from .edits import Edits, edit_from_dict, edit_to_dict
 from .errors import CutawayError, RecordingError
 from .files import write_whole
 from .sampling import STAGES, SamplingConfig
 from .scores import BEST, KEPT, Candidates, candidates
+from .tensor_file import write_tensors
 from .tokenizer import Vocabulary
 from .trace import ModelFacts, Step, Trace
 
@@ -39,13 +41,10 @@ def save_recording(trace: Trace, path: Path, *, overwrite: bool) -> None:
 
     Raises `RecordingError` when no step is whole yet, `WriteError` when the file cannot be written.
     """
-    from safetensors.numpy import save_file
-
     if not trace.steps:
         raise RecordingError(tr("there is nothing to save before the first token"))
-    tensors = {name: np.ascontiguousarray(array) for name, array in _tensors(trace).items()}
-    metadata = _metadata(trace)
-    write_whole(path, lambda part: save_file(tensors, part, metadata), overwrite=overwrite)
+    tensors, metadata = _tensors(trace), _metadata(trace)
+    write_whole(path, lambda part: write_tensors(part, tensors, metadata), overwrite=overwrite)
 
 
 def load_recording(path: Path) -> Trace:
@@ -76,7 +75,7 @@ def load_recording(path: Path) -> Trace:
         return _trace(_Reader(tensors), metadata)
     except CutawayError as error:
         raise RecordingError(error.what, where=str(path)) from error
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError) as error:
         raise RecordingError(tr("this recording is damaged: {reason}", reason=error), where=str(path)) from error
 
 
@@ -212,6 +211,8 @@ def _trace(reader: _Reader, metadata: dict[str, str]) -> Trace:
     ids = reader.take("token_ids", np.int64, None)
     P = int(metadata["prompt_length"])
     G = len(ids) - P
+    if config.heads % config.kv_heads:
+        raise RecordingError(tr("this recording is damaged: its heads do not fit"))
     if not (P > 0 and G > 0 and ids.min() >= 0 and ids.max() < config.vocabulary):
         raise RecordingError(tr("this recording is damaged: its token ids do not fit"))
     T = P + G - 1
@@ -228,6 +229,9 @@ def _trace(reader: _Reader, metadata: dict[str, str]) -> Trace:
     )
     if not trace.sampling or trace.sampling[0][0] != 0:
         raise RecordingError(tr("this recording is damaged: it has no sampling settings"))
+    if any(not 0 <= position < P for position in trace.added):
+        raise RecordingError(tr("this recording is damaged: its added tokens do not fit"))
+    Edits(trace.edits, config)  # raises where one points outside the model
     seconds = [float(each) for each in json.loads(metadata["timings"])["step_seconds"]]
     trace.steps = _steps(reader, ids[P:], seconds, config)
     return trace
@@ -272,7 +276,7 @@ def _steps(reader: _Reader, ids: NDArray[np.int64], seconds: list[float], config
     raw_logprob = reader.take("raw_logprob", np.float32, G)
     uniform = reader.take("uniform", np.float64, G)
     forced = reader.take("forced", np.uint8, G)
-    scores = _whole_scores(reader, G, config) if "next_logits" in reader else _best_scores(reader, G, config)
+    scores = _whole_scores(reader, G, config) if "next_logits" in reader else _best_scores(reader, ids, config)
     return [
         Step(
             int(ids[g]), float(probability[g]), float(raw_logprob[g]), float(uniform[g]), bool(forced[g]), scores[g],
@@ -286,10 +290,10 @@ def _whole_scores(reader: _Reader, G: int, config: ModelConfig) -> list[NDArray[
     return list(reader.take("next_logits", np.float32, G, config.vocabulary))
 
 
-def _best_scores(reader: _Reader, G: int, config: ModelConfig) -> list[Candidates]:
-    m, stages = min(BEST, config.vocabulary) + 1, len(STAGES)
+def _best_scores(reader: _Reader, drawn: NDArray[np.int64], config: ModelConfig) -> list[Candidates]:
+    G, m, stages = len(drawn), min(BEST, config.vocabulary) + 1, len(STAGES)
     ids = reader.take("candidate_ids", np.int64, G, m)
-    if ids.min() < 0 or ids.max() >= config.vocabulary:
+    if ids.min() < 0 or ids.max() >= config.vocabulary or (ids[:, -1] != drawn).any():
         raise RecordingError(tr("this recording is damaged: its candidates do not fit"))
     logits = reader.take("candidate_logits", np.float32, G, m)
     ranks = reader.take("candidate_ranks", np.int64, G, m)
@@ -306,8 +310,14 @@ def _best_scores(reader: _Reader, G: int, config: ModelConfig) -> list[Candidate
 
 
 def _settings(entry: dict[str, Any]) -> tuple[int, SamplingConfig]:
-    known = {field.name for field in fields(SamplingConfig)}
-    return int(entry["step"]), SamplingConfig(**{key: value for key, value in entry.items() if key in known})
+    kinds: dict[str, tuple[type, ...]] = {"top_k": (int,), "greedy": (bool,), "seed": (int, type(None))}
+    values: dict[str, Any] = {}
+    for name in (field.name for field in fields(SamplingConfig) if field.name in entry):
+        value = entry[name]
+        if type(value) not in kinds.get(name, (int, float)):
+            raise RecordingError(tr("this recording is damaged: {name} is {value}", name=name, value=shown(value)))
+        values[name] = value if name in kinds else float(value)
+    return int(entry["step"]), SamplingConfig(**values)
 
 
 def _finish_reason(text: str) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .cache import ActivationCache
-from .catalogue import tr
+from .catalogue import mark
 from .checkpoint.config import ModelConfig
 from .edits import Edit
 from .events import FinishReason
@@ -23,13 +23,13 @@ from .scores import Candidates, candidates
 from .tokenizer import Vocabulary
 
 REASONS: dict[FinishReason, str] = {
-    "eos": tr("the model ended its text"),
-    "context": tr("the context is full"),
-    "length": tr("as many tokens as asked for"),
-    "stopped": tr("stopped"),
-    "failed": tr("failed"),
+    "eos": mark("the model ended its text"),
+    "context": mark("the context is full"),
+    "length": mark("as many tokens as asked for"),
+    "stopped": mark("stopped"),
+    "failed": mark("failed"),
 }
-"""Why a run ended, in words."""
+"""Why a run ended, in words that `tr` translates."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

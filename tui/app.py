@@ -10,12 +10,14 @@ import signal
 from collections.abc import Iterable
 from functools import partial
 from importlib.resources import files
+from typing import Any
 
 from textual.app import App, SystemCommand
 from textual.screen import Screen
 from textual.theme import Theme
 
 from .. import assets
+from ..core.catalogue import tr
 from ..widgets.look import Look, look
 from .keys import KEYS
 from .runner import Failed, Runner
@@ -47,13 +49,13 @@ class CutawayApp(App[None]):
         self.call_after_refresh(gc.freeze)  # what lives as long as the app need not be looked through again
         self._leave_on_signals()
 
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The palette offers what the keys do, and nothing else."""
         for key in KEYS:
             if key.help and not key.action.startswith(("app.", "focus")):
                 yield SystemCommand(
-                    key.label or key.shown,
-                    f"{key.help} ({key.shown})",
+                    tr(key.label) if key.label else key.shown,
+                    f"{tr(key.help)} ({key.shown})",
                     partial(screen.run_action, key.action),
                 )
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import NoReturn
 
-from ..core.catalogue import tr
+from ..core.catalogue import mark, tr
 from ..core.errors import CutawayError
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -34,9 +34,9 @@ class Command:
 
 
 COMMANDS = {
-    "trace": Command("trace", tr("run without a screen and write a recording")),
-    "inspect": Command("inspect", tr("show what a model is made of")),
-    "selftest": Command("selftest", tr("check that the numbers add up")),
+    "trace": Command("trace", mark("run without a screen and write a recording")),
+    "inspect": Command("inspect", mark("show what a model is made of")),
+    "selftest": Command("selftest", mark("check that the numbers add up")),
 }
 
 
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments and arguments[0] in COMMANDS:
         name, rest = arguments[0], arguments[1:]
-        parser = _parser(f"cutaway {name}", COMMANDS[name].help)
+        parser = _parser(f"cutaway {name}", tr(COMMANDS[name].help))
         command = COMMANDS[name]
     else:
         rest, command = arguments, Command("app", "")
@@ -132,5 +132,5 @@ def _parser(prog: str, description: str, epilog: str | None = None) -> argparse.
 
 
 def _list_of_commands() -> str:
-    lines = [f"  {name:<10} {command.help}" for name, command in COMMANDS.items()]
+    lines = [f"  {name:<10} {tr(command.help)}" for name, command in COMMANDS.items()]
     return "\n".join([tr("commands (each has its own --help):"), *lines])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isinf
 
-from ..core.catalogue import tr
+from ..core.catalogue import mark, tr
 from ..core.events import (
     AttentionDone,
     BlockDone,
@@ -26,11 +26,11 @@ from .moment import Moment
 
 FAMILIES = {"gpt2": "GPT-2"}
 """Families as people write them."""
-NOTES = {"fable": tr("a tiny story model")}
+NOTES = {"fable": mark("a tiny story model")}
 """What to know of an embedded model before believing anything it says."""
 
-_BEFORE = ("tokenize", "embed")
-_AFTER = ("norm", "logits", "penalty", "temperature", "top-k", "top-p", "min-p", "draw")
+_BEFORE = (mark("tokenize"), mark("embed"))
+_AFTER = (mark("norm"), mark("logits"), mark("penalty"), mark("temperature"), "top-k", "top-p", "min-p", mark("draw"))
 _SAMPLING = {
     "raw": "logits",
     "repetition_penalty": "penalty",
@@ -51,8 +51,9 @@ def title_view(
     model, config = generation.model, generation.model.config
     left.append(Part(drawable(model.name, spaces=False), "strong"))
     if note := NOTES.get(model.name):
-        left.append(Part(f"· {note}", "quiet", 1))
-    shape = f"{config.layers} layers × {config.heads} heads × {config.width}"
+        left.append(Part(f"· {tr(note)}", "quiet", 1))
+    sizes = {"layers": config.layers, "heads": config.heads, "width": config.width}
+    shape = tr("{layers} layers × {heads} heads × {width}", **sizes)
     left.append(Part(f"· {FAMILIES.get(config.family, config.family)}", "quiet", 4))
     left.append(Part(shape, "quiet", 5))
     return TitleView(tuple(left), tuple(_status(moment, generation.max_new_tokens, cursor, running, speed)))
@@ -81,7 +82,7 @@ def stages_view(model: Model, last: Event | None) -> StagesView:
     layers = model.config.layers
     names = (*_BEFORE, *(f"L{layer}" for layer in range(layers)), *_AFTER)
     current = len(names) - 1 if last is None else _index(last, names)
-    return StagesView(names, range(len(_BEFORE), len(_BEFORE) + layers), current)
+    return StagesView(tuple(map(tr, names)), range(len(_BEFORE), len(_BEFORE) + layers), current)
 
 
 def _index(event: Event, names: tuple[str, ...]) -> int:

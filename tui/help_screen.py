@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.style import Style
 from textual.widgets import Static
 
 from ..core.catalogue import tr
@@ -31,12 +31,14 @@ class HelpScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         rows = list(help_rows())
         column = max(cell_width(keys) for keys, _ in rows) + 3
-        lines = [Content.assemble((tr("keys"), Style(bold=True)), "\n")]
+        lines = []
         for keys, sentence in rows:
             key = (keys + " " * (column - cell_width(keys)), f"bold {self.look.here}")
             lines.append(Content.assemble(key, (sentence, self.look.text)))
-        lines.append(Content.assemble("\n", (tr("esc leaves this list"), self.look.quiet)))
-        yield Static(Content("\n").join(lines))
+        with VerticalScroll() as box:
+            yield Static(Content("\n").join(lines))
+        box.border_title = Content(tr("keys"))
+        box.border_subtitle = Content(tr("esc leaves this list"))
 
     def on_click(self) -> None:
         self.dismiss()

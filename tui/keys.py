@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from textual.binding import Binding
 
-from ..core.catalogue import tr
+from ..core.catalogue import mark, tr
 from ..widgets.bars import KeyHint, KeysView
 
 
@@ -28,37 +28,37 @@ class Key:
 
 
 KEYS = (
-    Key("toggle_run", "space", "space", tr("run/pause"), tr("Run, or pause at the next token.")),
-    Key("next_token", "right,n", "→", tr("token"), tr("Go to the next token; at the end, compute one more.")),
+    Key("toggle_run", "space", "space", mark("run/pause"), mark("Run, or pause at the next token.")),
+    Key("next_token", "right,n", "→", mark("token"), mark("Go to the next token; at the end, compute one more.")),
     Key(
         "previous_token",
         "left,b",
         "←",
-        tr("back"),
-        tr("Go back one token; the picture is the one of that moment."),
+        mark("back"),
+        mark("Go back one token; the picture is the one of that moment."),
     ),
-    Key("layer(-1)", "up", "↑↓", tr("layer"), tr("Look at the layer above (↓: below).")),
+    Key("layer(-1)", "up", "↑↓", mark("layer"), mark("Look at the layer above (↓: below).")),
     Key("layer(1)", "down", "↓", "", ""),
-    Key("head(-1)", "left_square_bracket", "[ ]", tr("head"), tr("Look at the previous head (]: the next).")),
+    Key("head(-1)", "left_square_bracket", "[ ]", mark("head"), mark("Look at the previous head (]: the next).")),
     Key("head(1)", "right_square_bracket", "]", "", ""),
-    Key("edit_prompt", "e", "e", tr("prompt"), tr("Write another prompt.")),
-    Key("save_picture", "s", "s", tr("picture"), tr("Save a picture of the screen as SVG.")),
-    Key("restart", "r", "r", tr("restart"), tr("Run the same prompt again from the start.")),
+    Key("edit_prompt", "e", "e", mark("prompt"), mark("Write another prompt.")),
+    Key("save_picture", "s", "s", mark("picture"), mark("Save a picture of the screen as SVG.")),
+    Key("restart", "r", "r", mark("restart"), mark("Run the same prompt again from the start.")),
     Key(
         "speed(1)",
         "plus",
         "+ -",
-        tr("speed"),
-        tr("Go faster (-: slower), from one token every two seconds up."),
+        mark("speed"),
+        mark("Go faster (-: slower), from one token every two seconds up."),
     ),
     Key("speed(-1)", "minus", "-", "", ""),
-    Key("first_token", "home", "home", "", tr("Go to the first generated token.")),
-    Key("last_token", "end", "end", "", tr("Go to the newest token and follow it.")),
-    Key("app.focus_next", "tab", "tab", "", tr("Enter the attention panel; the arrows then move from cell to cell.")),
-    Key("leave_panel", "escape", "esc", "", tr("Leave the panel.")),
-    Key("app.command_palette", "ctrl+p", "ctrl+p", "", tr("Find a command by its name.")),
-    Key("help", "question_mark,f1", "?", tr("help"), tr("Show this list.")),
-    Key("quit", "q,ctrl+c,ctrl+q", "q", tr("quit"), tr("Leave.")),
+    Key("first_token", "home", "home", "", mark("Go to the first generated token.")),
+    Key("last_token", "end", "end", "", mark("Go to the newest token and follow it.")),
+    Key("app.focus_next", "tab", "tab", "", mark("Enter the attention panel; the arrows then move from cell to cell.")),
+    Key("leave_panel", "escape", "esc", "", mark("Leave the panel.")),
+    Key("app.command_palette", "ctrl+p", "ctrl+p", "", mark("Find a command by its name.")),
+    Key("help", "question_mark,f1", "?", mark("help"), mark("Show this list.")),
+    Key("quit", "q,ctrl+c,ctrl+q", "q", mark("quit"), mark("Leave.")),
 )
 
 
@@ -69,7 +69,7 @@ def bindings() -> list[Binding]:
 
 def footer() -> KeysView:
     """The keys as the last line of the screen shows them."""
-    hints = [KeyHint(key.shown, key.label, key.action) for key in KEYS if key.label]
+    hints = [KeyHint(key.shown, tr(key.label), key.action) for key in KEYS if key.label]
     return KeysView(tuple(hints[:-2]), tuple(hints[-2:]))
 
 
@@ -77,4 +77,4 @@ def help_rows() -> Iterator[tuple[str, str]]:
     """Keys and sentences, for the help."""
     for key in KEYS:
         if key.help:
-            yield key.shown, key.help
+            yield key.shown, tr(key.help)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from rich.text import Text
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -16,13 +17,12 @@ from textual.widgets import Static, TextArea
 
 from ..core.catalogue import tr
 from ..core.models.model import Model
-from ..widgets.drawable import draw_token, drawable
+from ..widgets.drawable import draw_token
 from ..widgets.look import LEVELS, Look
+from .stand_ins import StandIns
 
 SHOWN = 400
 """Tokens that are drawn below the text; the count goes on."""
-_PRIVATE = 0xF0000
-"""Plane 15 of Unicode, private use: where characters wait that an editor must not draw."""
 
 
 class PromptScreen(ModalScreen[str | None]):
@@ -43,10 +43,11 @@ class PromptScreen(ModalScreen[str | None]):
         self.prompt = prompt
         self.look = look
         self._fits = True
+        self._stand_ins = StandIns()
 
     def compose(self) -> ComposeResult:
         with Vertical() as box:
-            yield PromptArea(_to_editor(self.prompt), soft_wrap=True, show_line_numbers=False)
+            yield PromptArea(self.prompt, self._stand_ins)
             yield Static(id="tokens", markup=False)
             yield Static(id="count", markup=False)
         box.border_title = Content(tr("prompt · enter runs it · ctrl+j new line · esc keeps the old one"))
@@ -64,7 +65,7 @@ class PromptScreen(ModalScreen[str | None]):
     @property
     def text(self) -> str:
         """The prompt as it stands."""
-        return _from_editor(self.query_one(PromptArea).text)
+        return self._stand_ins.reveal(self.query_one(PromptArea).text)
 
     @work(thread=True, exclusive=True, group="count", exit_on_error=False)
     def _count(self, text: str) -> None:
@@ -119,6 +120,14 @@ class PromptArea(TextArea):
         Binding("ctrl+j", "new_line", show=False, priority=True),
     ]
 
+    def __init__(self, text: str, stand_ins: StandIns) -> None:
+        self._stand_ins = stand_ins
+        super().__init__(stand_ins.hide(text), soft_wrap=True, show_line_numbers=False)
+
+    def get_line(self, line_index: int) -> Text:
+        """A line as it is drawn."""
+        return Text(self._stand_ins.draw(self.document.get_line(line_index)), end="", no_wrap=True)
+
     def action_accept(self) -> None:
         screen = self.screen
         assert isinstance(screen, PromptScreen)
@@ -131,19 +140,4 @@ class PromptArea(TextArea):
         """Pasted text may hold anything, escape sequences included."""
         event.prevent_default()
         event.stop()
-        self.replace(_to_editor(event.text), *self.selection)
-
-
-def _to_editor(text: str) -> str:
-    """*text* with every character that cannot be drawn as itself moved to the private plane, where it is harmless."""
-    return "".join(character if _is_plain(character) else chr(_PRIVATE + ord(character)) for character in text)
-
-
-def _from_editor(text: str) -> str:
-    """The reverse of `_to_editor`."""
-    return "".join(chr(ord(c) - _PRIVATE) if _PRIVATE <= ord(c) < 0x10FFFF else c for c in text)
-
-
-def _is_plain(character: str) -> bool:
-    """Whether an editor may be given *character*; those of astral planes stay as they are where they can be drawn."""
-    return character in "\n " or ord(character) > 0xFFFF or drawable(character, spaces=False) == character
+        self.replace(self._stand_ins.hide(event.text), *self.selection)

@@ -190,17 +190,20 @@ class MainScreen(Screen[None]):
         trace = self.moment.trace
         if trace.finish_reason and self.moment.steps == len(trace.steps):
             self.runner.gate.run(False)
-            self.say(self._end_sentence(trace.finish_reason), "here", lasting=True)
+            self._say_why_it_ended(trace.finish_reason)
 
-    def _end_sentence(self, reason: FinishReason) -> str:
+    def _say_why_it_ended(self, reason: FinishReason) -> None:
         assert self.moment is not None
-        what = REASONS[reason]
+        what = tr(REASONS[reason])
         if reason == "context":
             what = tr(
                 "the context is full, all {count} positions are used",
                 count=self.moment.trace.model.config.positions,
             )
-        return tr("the run is at its end: {what} · r starts again · e takes another prompt · ← goes back", what=what)
+        sentence = tr(
+            "the run is at its end: {what} · r starts again · e takes another prompt · ← goes back", what=what
+        )
+        self.say(sentence, "here", short=tr("the run is at its end: {what}", what=what), lasting=True)
 
     def _fail(self, sentence: str, details: str) -> None:
         """The run could not begin or go on. Without a model there is nothing to show, so the app ends."""
@@ -246,11 +249,14 @@ class MainScreen(Screen[None]):
             candidates.show(bars)
         self._draw_notice()
 
-    def say(self, sentence: str, tone: Tone = "quiet", *, lasting: bool = False) -> None:
-        """One drawable sentence above the keys, for a few seconds, or *lasting* until something else is said."""
+    def say(self, sentence: str, tone: Tone = "quiet", *, short: str = "", lasting: bool = False) -> None:
+        """One drawable sentence above the keys, for a few seconds, or *lasting* until something else is said.
+
+        *short* is said in its place where that is too long.
+        """
         if self._hush is not None:
             self._hush.stop()
-        self._notice = NoticeView(sentence, tone)
+        self._notice = NoticeView(sentence, tone, short)
         self._hush = None if lasting else self.set_timer(SAID_SECONDS, lambda: self.say("", lasting=True))
         self._draw_notice()
 
@@ -343,13 +349,17 @@ class MainScreen(Screen[None]):
 
     @work(thread=True, group="pictures", exit_on_error=False)
     def _write_picture(self, lines: list[Strip], width: int, stem: str) -> None:
-        folder = Path(self.options.output_dir).expanduser()
+        short = ""
         try:
+            folder = Path(self.options.output_dir).expanduser()
             path = save_picture(lines, width, self.look, folder, stem)
             sentence = tr("saved {path}", path=drawable(str(path), spaces=False))
+            short = tr("saved {path}", path=drawable(path.name, spaces=False))
         except CutawayError as error:
             sentence = drawable(str(error), spaces=False)
-        self.app.call_from_thread(self.say, sentence, "here")
+        except (OSError, RuntimeError, ValueError) as error:  # no path at all: a name too long, ~nobody
+            sentence = drawable(tr("the picture cannot be saved: {reason}", reason=error), spaces=False)
+        self.app.call_from_thread(self.say, sentence, "here", short=short)
 
     def action_help(self) -> None:
         from .help_screen import HelpScreen
@@ -377,7 +387,8 @@ class MainScreen(Screen[None]):
         return self.moment is not None and self.moment.trace.finish_reason is not None
 
     def _say_over(self) -> None:
-        self.say(tr("the run is at its end · r starts again · e takes another prompt · ← goes back"), "here")
+        sentence = tr("the run is at its end · r starts again · e takes another prompt · ← goes back")
+        self.say(sentence, "here", short=tr("the run is at its end · r starts again"))
 
     def _pause(self) -> None:
         if self.runner.gate.running:

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..core.catalogue import tr
+from ..core.catalogue import mark, tr
 from ..core.lens import attention_rows
 from ..core.sampling import SamplingConfig
 from ..core.scores import Candidates
@@ -23,11 +23,11 @@ from .cursor import Cursor
 from .moment import Moment
 
 REMOVED_BY = {
-    "raw": tr("impossible"),
+    "raw": mark("impossible"),
     "top_k": "top-k",
     "top_p": "top-p",
     "min_p": "min-p",
-    "final": tr("greedy"),
+    "final": mark("greedy"),
 }
 """Stages that remove candidates, as the screen names them."""
 
@@ -65,18 +65,17 @@ def candidates_view(moment: Moment, cursor: Cursor, visible: int) -> CandidatesV
         return None
     trace = moment.trace
     table = _table(trace, step, visible)
-    drawn = trace.steps[step].id
+    drawn, settings = trace.steps[step].id, trace.settings_at(step)
     rows = [
         CandidateRow(
             rank=int(table.ranks[row]),
             text=moment.name(int(table.ids[row])),
             raw=float(table.raw[row]),
             final=float(table.final[row]),
-            removed_by=REMOVED_BY.get(table.removal(row) or ""),
+            removed_by=_removed_by(table.removal(row), settings),
         )
         for row in range(len(table.ids))
     ]
-    settings = trace.settings_at(step)
     return CandidatesView(
         rows=tuple(rows),
         drawn=int(np.flatnonzero(table.ids == drawn)[0]),
@@ -85,6 +84,13 @@ def candidates_view(moment: Moment, cursor: Cursor, visible: int) -> CandidatesV
         others_raw=max(1.0 - float(table.raw.sum()), 0.0),
         settings=describe(settings),
     )
+
+
+def _removed_by(stage: str | None, settings: SamplingConfig) -> str | None:
+    if stage == "final" and not settings.is_greedy:
+        return "≈ 0"  # nothing took it out, but its probability is below any number
+    name = REMOVED_BY.get(stage or "")
+    return name and tr(name)
 
 
 @lru_cache(maxsize=1)

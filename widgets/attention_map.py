@@ -254,8 +254,8 @@ def _legend(view: AttentionView, cells: int, look: Look) -> Strip:
     if cells >= 50:
         line.add(tr("√ scale"), quiet)
     value = f"{view.weight:.4f}"
-    room = max((line.room - cell_width(value) - 7) // 2, 1)
-    pair = f"{clip(view.labels[view.query], room)} → {clip(view.labels[view.key], room)}"
+    room = (line.room - cell_width(value) - 7) // 2
+    pair = f"{clip(view.labels[view.query], room)} → {clip(view.labels[view.key], room)}" if room > 0 else ""
     line.to(cells - cell_width(pair) - cell_width(value) - 3)
     line.add(pair, style(look.here, look.panel)).gap(2)
     return line.add(value, style(look.text, look.panel, True)).strip()

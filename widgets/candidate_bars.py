@@ -86,19 +86,22 @@ class CandidateBars(Panel[CandidatesView]):
         line.add(fit("–" if out else _percent(row.final), 7, "right"), name if drawn else quiet if out else plain).gap(
             1
         )
-        room = line.room - 1
-        note = (f"◂ {view.how}" if room >= 22 else "◂") if drawn else row.removed_by or ""
+        note = _note(view, index, columns.room)
         best = max((each.final for each in view.rows), default=1.0) or 1.0
         share = row.raw if out else row.final
         colour = look.here if drawn else look.line if out else look.what
-        line.add(bar(share / best, max(room - (cell_width(note) + 1 if note else 0), 0)), style(colour, look.panel))
+        fits = columns.bar + _with_gap(note) <= columns.room
+        line.add(bar(share / best, columns.bar) if fits else "", style(colour, look.panel))
         if note:
-            line.gap(1).add(note, style(look.here, look.panel) if drawn else quiet)
+            line.gap(1 if fits else 0).add(note, style(look.here, look.panel) if drawn else quiet)
         return line.strip()
 
     def _others(self, view: CandidatesView, columns: _Columns, cells: int) -> Strip:
         quiet = style(self.look.quiet, self.look.panel)
-        text = tr("other {count} tokens {share} raw", count=f"{view.others:,}", share=_percent(view.others_raw))
+        values = {"count": f"{view.others:,}", "share": _percent(view.others_raw)}
+        text = tr("other {count} tokens {share} raw", **values)
+        if cell_width(text) > cells - columns.rank - 2:
+            text = tr("{count} others {share}", **values)
         return self._line(cells).gap(columns.rank + 1).add(text, quiet).strip()
 
 
@@ -108,14 +111,32 @@ class _Columns:
     token: int
     raw: int
     """0 where there is no room for it."""
+    room: int
+    """Columns for the bar and the note beside it."""
+    bar: int
+    """Columns of a full bar, the same in every row: two bars compare only so."""
 
     @classmethod
     def fitting(cls, cells: int, view: CandidatesView) -> _Columns:
         """The token column takes what its texts need, as far as numbers and bars leave it room."""
         raw = 8 if cells >= 46 else 0
-        rank = max((len(str(row.rank)) for row in view.rows), default=1)
+        rank = max([2, *(len(str(row.rank)) for row in view.rows)])
         widest = max((cell_width(row.text) for row in view.rows), default=5)
-        return cls(max(rank, 2), min(max(widest, 10), max(cells // 3, 5)), raw)
+        token = min(max(widest, 10), max(cells // 3, 5))
+        room = max(cells - rank - token - (raw + 2 if raw else 0) - 12, 0)
+        notes = max((_with_gap(_note(view, index, room)) for index in range(len(view.rows))), default=0)
+        return cls(rank, token, raw, room, room - notes if room - notes >= 6 else max(room - 2, 0))
+
+
+def _note(view: CandidatesView, index: int, room: int) -> str:
+    """What stands beside a row's bar."""
+    if index == view.drawn:
+        return f"◂ {view.how}" if room >= 22 else "◂"
+    return view.rows[index].removed_by or ""
+
+
+def _with_gap(note: str) -> int:
+    return cell_width(note) + 1 if note else 0
 
 
 def bar(share: float, cells: int) -> str:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ...core.catalogue import tr
+from ...core.catalogue import mark, tr
 from ..cli import DONE
 from ..options import resolve
 
-_PARTS = ("embedding", "attention", "mlp", "norms", "head")
+_PARTS = (mark("embedding"), mark("attention"), mark("mlp"), mark("norms"), mark("head"))
 """Where parameters sit, in the order they are met."""
 
 
@@ -64,10 +64,10 @@ class Report:
         total = sum(self.parameters.values())
         lines = [self._headline(), "", tr("parameters  {count}", count=f"{total:,}")]
         lines += [
-            f"  {part:<10} {count:>14,}  {count / total:6.1%}" for part, count in self.parameters.items() if count
+            f"  {tr(part):<10} {count:>14,}  {count / total:6.1%}" for part, count in self.parameters.items() if count
         ]
         lines += ["", tr("memory while running, estimated")]
-        lines += [f"  {use:<22} {_bytes(size):>12}" for use, size in self.memory.items()]
+        lines += [f"  {tr(use):<22} {_bytes(size):>12}" for use, size in self.memory.items()]
         return [*lines, "", *self._table()]
 
     def _headline(self) -> str:
@@ -126,9 +126,9 @@ def _memory(config: Any, parameters: int) -> dict[str, int]:
     per_head = config.head_size * (config.heads + 2 * config.kv_heads)
     rows = config.layers * (per_head + config.width) + config.width
     return {
-        "weights in float32": 4 * parameters,
-        "a full context": 4 * rows * config.positions,
-        "scores of its tokens": 4 * config.vocabulary * config.positions,
+        mark("weights in float32"): 4 * parameters,
+        mark("a full context"): 4 * rows * config.positions,
+        mark("scores of its tokens"): 4 * config.vocabulary * config.positions,
     }
 
 

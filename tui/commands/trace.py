@@ -98,7 +98,7 @@ def _save(generation: Generation, options: argparse.Namespace) -> None:
             "{count} tokens in {path} ({reason}); first token {first:.0f} ms, then {rate:.0f} tokens/s",
             count=len(trace.steps),
             path=drawable(str(options.output), spaces=False),
-            reason=REASONS[trace.finish_reason or "stopped"],
+            reason=tr(REASONS[trace.finish_reason or "stopped"]),
             first=trace.prefill_seconds * 1000,
             rate=trace.decode_rate,
         ),
