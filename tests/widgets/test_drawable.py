@@ -10,7 +10,7 @@ from importlib.resources import files
 import pytest
 import wcwidth
 
-from cutaway.widgets.drawable import clip, draw_token, drawable, fit, width
+from cutaway.widgets.drawable import cell_width, clip, draw_token, drawable, fit
 
 HOSTILE = [
     "[/INST]",
@@ -83,9 +83,9 @@ def test_every_code_point_is_safe_and_visible(plane: int) -> None:
     drawings = [drawable(chr(code)) for code in range(plane << 16, (plane + 1) << 16)]
     assert_safe("".join(drawings))
     assert len(set(drawings)) == len(drawings)
-    assert min(map(width, drawings)) >= 1
+    assert min(map(cell_width, drawings)) >= 1
     as_itself = [drawn for drawn in drawings if not drawn.startswith("⟨")]
-    assert all(width(fit(drawn, 4)) == 4 for drawn in as_itself)
+    assert all(cell_width(fit(drawn, 4)) == 4 for drawn in as_itself)
 
 
 def test_no_two_tokens_of_a_vocabulary_share_a_drawing() -> None:
@@ -181,12 +181,12 @@ def test_fit_pads_on_the_side_away() -> None:
 def test_terminals_agree_on_the_width() -> None:
     for token in [*vocabulary(), *random_tokens()]:
         drawn = draw_token(token)
-        assert width(drawn) == wcwidth.wcswidth(drawn) == sum(map(wcwidth.wcwidth, drawn)), ascii(drawn)
+        assert cell_width(drawn) == wcwidth.wcswidth(drawn) == sum(map(wcwidth.wcwidth, drawn)), ascii(drawn)
 
 
 def test_every_token_fits_every_width() -> None:
     for token in vocabulary()[::7] + [text.encode("utf-8", "replace") for text in HOSTILE]:
         drawn = draw_token(token)
         for cells in range(12):
-            assert width(fit(drawn, cells)) == width(fit(drawn, cells, "right")) == cells
-            assert width(clip(drawn, cells)) <= cells
+            assert cell_width(fit(drawn, cells)) == cell_width(fit(drawn, cells, "right")) == cells
+            assert cell_width(clip(drawn, cells)) <= cells

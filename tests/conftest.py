@@ -1,0 +1,36 @@
+"""What every test starts from: an environment that says nothing, and a home that holds nothing."""
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+SPOKEN = ("NO_COLOR", "TEXTUAL", "COLORTERM", "SSH_CONNECTION", "CUTAWAY_", "HF_", "HUGGINGFACE_")
+"""How the names of variables begin that would change what is drawn, or what is opened."""
+
+for name in [name for name in os.environ if name.startswith(SPOKEN)]:
+    del os.environ[name]
+os.environ["TEXTUAL_ANIMATIONS"] = "none"
+if constants := sys.modules.get("textual.constants"):  # a pytest plugin was quicker; it reads the variables once
+    importlib.reload(constants)
+
+
+@pytest.fixture(scope="session")
+def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home without settings or caches."""
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(autouse=True)
+def nobody(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the settings and the model cache of whoever runs the tests out of them."""
+    variables: Mapping[str, Path] = {
+        "HOME": empty_home,
+        "XDG_CONFIG_HOME": empty_home / ".config",
+        "XDG_CACHE_HOME": empty_home / ".cache",
+    }
+    for name, folder in variables.items():
+        monkeypatch.setenv(name, str(folder))

@@ -1,0 +1,160 @@
+"""Every stage of GPT-2, in prefill and at each cached step, against an independent implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cutaway.core import Generation, SamplingConfig
+from cutaway.core.cache import ActivationCache
+from cutaway.core.checkpoint.config import ModelConfig
+from cutaway.core.checkpoint.families import bind
+from cutaway.core.checkpoint.open import open_checkpoint
+from cutaway.core.edits import Edits
+from cutaway.core.events import AttentionDone, BlockDone, Embedded, Event, LogitsReady, MlpDone, Normalized
+from cutaway.core.lens import attention_maps
+from cutaway.core.models.gpt2 import build_gpt2
+from cutaway.core.models.model import Model
+
+Arrays = Mapping[str, NDArray[Any]]
+Facts = dict[str, Any]
+
+ATTENTION_ATOL = 2e-5
+
+
+def prefill(events: list[Event], kind: type[Event], layers: int) -> list[Any]:
+    """The first events of a kind: one for each layer of the first step."""
+    return [event for event in events if isinstance(event, kind)][:layers]
+
+
+def assert_logits(found: NDArray[np.float32], in_float64: NDArray[np.float64], facts: Facts) -> None:
+    allowed = facts["tolerance"]["logits_atol"] + facts["tolerance"]["rtol"] * np.abs(in_float64)
+    assert found.shape == in_float64.shape
+    assert found.dtype == np.float32
+    assert (np.abs(found - in_float64) <= allowed).all()
+
+
+def assert_other(found: NDArray[np.float32], expected: NDArray[np.float32], facts: Facts) -> None:
+    assert found.shape == expected.shape
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=0, atol=facts["tolerance"]["other_atol"])
+
+
+def test_embedding(run: Generation, events: list[Event], expected: Arrays, facts: Facts) -> None:
+    (event,) = prefill(events, Embedded, 1)
+    assert_other(event.sum, expected["embed"], facts)
+    assert_other(event.token + event.position, expected["embed"], facts)
+    assert event.positions.tolist() == list(range(len(expected["input_ids"])))
+    np.testing.assert_array_equal(run.trace.embedding()[: len(event.sum)], event.sum)
+
+
+def test_residual_stream(run: Generation, events: list[Event], expected: Arrays, facts: Facts) -> None:
+    blocks = prefill(events, BlockDone, run.model.config.layers)
+    assert len(blocks) == sum(name.startswith("hidden_") for name in expected)
+    for layer, event in enumerate(blocks):
+        assert event.layer == layer
+        assert_other(event.residual, expected[f"hidden_{layer:02}"], facts)
+        np.testing.assert_array_equal(run.trace.residual(layer)[: len(event.residual)], event.residual)
+
+
+def test_attention(run: Generation, events: list[Event], expected: Arrays) -> None:
+    n = len(expected["input_ids"])
+    for layer, event in enumerate(prefill(events, AttentionDone, run.model.config.layers)):
+        weights = expected[f"attn_{layer:02}"]
+        np.testing.assert_allclose(event.pattern, weights, rtol=0, atol=ATTENTION_ATOL)
+        np.testing.assert_allclose(attention_maps(run.trace, layer)[:, :n, :n], weights, rtol=0, atol=ATTENTION_ATOL)
+
+
+def test_final_norm(events: list[Event], expected: Arrays, facts: Facts) -> None:
+    (event,) = prefill(events, Normalized, 1)
+    assert_other(event.hidden, expected["final_norm"], facts)
+
+
+def test_logits_of_the_prompt(events: list[Event], expected: Arrays, facts: Facts) -> None:
+    (event,) = prefill(events, LogitsReady, 1)
+    assert_logits(event.logits, expected["logits_f64"], facts)
+    np.testing.assert_allclose(event.logits, expected["logits"], rtol=1e-5, atol=facts["tolerance"]["logits_atol"])
+
+
+def test_greedy_text(run: Generation, events: list[Event], expected: Arrays) -> None:
+    assert events and [step.id for step in run.trace.steps] == expected["greedy_ids"].tolist()
+
+
+def test_logits_of_every_cached_step(events: list[Event], expected: Arrays, facts: Facts) -> None:
+    last_rows = np.stack([event.logits[-1] for event in events if isinstance(event, LogitsReady)])
+    assert_logits(last_rows, expected["decode_logits_f64"], facts)
+    np.testing.assert_allclose(last_rows, expected["decode_logits"], rtol=1e-5, atol=facts["tolerance"]["logits_atol"])
+
+
+def test_attention_of_the_last_cached_step(run: Generation, events: list[Event], expected: Arrays) -> None:
+    layers = run.model.config.layers
+    for event in [event for event in events if isinstance(event, AttentionDone)][-layers:]:
+        weights = expected[f"decode_last_attn_{event.layer:02}"]
+        assert event.pattern.shape == (weights.shape[0], 1, weights.shape[1])
+        np.testing.assert_allclose(event.pattern[:, 0], weights, rtol=0, atol=ATTENTION_ATOL)
+        np.testing.assert_allclose(attention_maps(run.trace, event.layer)[:, -1], weights, rtol=0, atol=ATTENTION_ATOL)
+
+
+def test_inside_the_blocks(run: Generation, events: list[Event], internals: Arrays, facts: Facts) -> None:
+    layers = run.model.config.layers
+    (embedded,) = prefill(events, Embedded, 1)
+    entering = embedded.sum
+    attentions, mlps = prefill(events, AttentionDone, layers), prefill(events, MlpDone, layers)
+    for layer, block in enumerate(run.model.decoder.blocks):
+        attention, mlp, number = attentions[layer], mlps[layer], f"_{layer:02}"
+        assert_other(block.attention_norm(entering), internals["ln1" + number], facts)
+        assert_other(attention.query, internals["q" + number], facts)
+        assert_other(attention.key, internals["k" + number], facts)
+        assert_other(attention.value, internals["v" + number], facts)
+        scores = attention.query @ attention.key.transpose(0, 2, 1) * np.float32(block.attention.scale)
+        assert_other(scores, internals["scores" + number], facts)
+        mixed = block.attention.mix(attention.pattern, attention.value)  # [H, n, d]
+        assert_other(mixed.transpose(1, 0, 2).reshape(len(entering), -1), internals["ctx" + number], facts)
+        assert_other(attention.output, internals["attn_out" + number], facts)
+        middle = entering + attention.output
+        assert_other(middle, internals["resid_mid" + number], facts)
+        assert_other(block.mlp_norm(middle), internals["ln2" + number], facts)
+        assert_other(mlp.hidden, internals["mlp_act" + number], facts)
+        assert_other(mlp.output, internals["mlp_out" + number], facts)
+        entering = prefill(events, BlockDone, layers)[layer].residual
+
+
+def test_default_capture_computes_the_same(model: Model, expected: Arrays, facts: Facts) -> None:
+    run = Generation(model, expected["input_ids"].tolist(), SamplingConfig(greedy=True), ignore_eos=True)
+    logits = next(event.logits for event in run if isinstance(event, LogitsReady))
+    assert_logits(logits, expected["logits_f64"][-1:], facts)
+
+
+OTHER_GELU = {"gelu_tanh": "gelu", "gelu": "gelu_tanh", "relu": "gelu_tanh"}
+
+
+def mistaken(config: ModelConfig, mistake: str) -> ModelConfig:
+    match mistake:
+        case "eps_1e-12":
+            return replace(config, norm_epsilon=1e-12)
+        case "scale_attn_weights_flipped":
+            return replace(config, scale_attention=not config.scale_attention)
+        case "inverse_layer_flipped":
+            return replace(config, scale_attention_by_layer=not config.scale_attention_by_layer)
+    return replace(config, activation=OTHER_GELU[config.activation])
+
+
+@pytest.mark.parametrize(
+    "mistake", ["eps_1e-12", "scale_attn_weights_flipped", "inverse_layer_flipped", "wrong_gelu_variant"]
+)
+def test_a_mistake_would_be_noticed(mistake: str, folder: Path, model: Model, expected: Arrays, facts: Facts) -> None:
+    config = mistaken(model.config, mistake)
+    decoder = build_gpt2(config, bind(open_checkpoint(folder), model.config))
+    ids: list[int] = expected["input_ids"].tolist()
+    *_, last = decoder.forward(ids, ActivationCache(config, len(ids), "all"), Edits((), config))
+    assert isinstance(last, LogitsReady)
+    moved = float(np.abs(last.logits - expected["logits_f64"]).max())
+    assert moved == pytest.approx(facts["sensitivity_max_abs_logit_change"][mistake], rel=0.05)
+    with pytest.raises(AssertionError):
+        assert_logits(last.logits, expected["logits_f64"], facts)

@@ -1,0 +1,186 @@
+"""Candidates: numbers as people read them, bars that compare, the drawn one and the removed ones marked."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from rich.style import Style
+from textual.strip import Strip
+
+from cutaway.widgets.candidate_bars import EIGHTHS, CandidateBars, CandidateRow, CandidatesView, bar
+from cutaway.widgets.look import look, style
+
+Check = Callable[[Sequence[Strip], int], None]
+
+WIDTHS = [26, 28, 33, 45, 46, 60, 118, 200]
+
+
+def a_row(rank: int, text: str, raw: float, final: float, removed_by: str | None = None) -> CandidateRow:
+    return CandidateRow(rank, text, raw, final, removed_by)
+
+
+ROWS = (
+    a_row(0, "·rabbit", 0.4, 0.5),
+    a_row(1, "·girl", 0.2, 0.25),
+    a_row(2, "·漢字", 0.1, 0.125),
+    a_row(3, "·boy", 0.05, 0.0, "top-k"),
+    a_row(9, "·bear", 0.00004, 0.0, "top-p"),
+)
+
+
+def a_view(rows: Sequence[CandidateRow] = ROWS, drawn: int = 1, how: str = "u = 0.41") -> CandidatesView:
+    return CandidatesView(tuple(rows), drawn, how, 4091, 0.2499, "T 0.8 · top-k 40")
+
+
+def drawn(view: CandidatesView, width: int = 60, height: int = 12) -> list[Strip]:
+    return CandidateBars().draw(view, width, height)
+
+
+def eighths(text: str) -> int:
+    """How long the bar in *text* is, in eighths of a column."""
+    return sum(EIGHTHS.index(character) for character in text if character in EIGHTHS)
+
+
+def style_of(text: str, row: Strip) -> Style:
+    return next(segment.style for segment in row if segment.text.strip() == text and segment.style)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (1.0, "100.0 %"),
+        (0.31234, "31.2 %"),
+        (0.1, "10.0 %"),
+        (0.0999, "9.99 %"),
+        (0.01, "1.00 %"),
+        (0.0004, "0.04 %"),
+        (0.0001, "0.01 %"),
+        (0.00009999, "<0.01 %"),
+        (1e-30, "<0.01 %"),
+        (0.0, "0.00 %"),
+    ],
+)
+def test_percentages_as_people_read_them(share: float, text: str) -> None:
+    row = drawn(a_view([a_row(0, "·a", share, share)], drawn=0))[1].text
+    assert row.count(f" {text} ") == 2
+    assert f" {text} raw" in drawn(CandidatesView((), -1, "", 3, share, ""))[-1].text
+
+
+@pytest.mark.parametrize("cells", [0, 1, 7, 40])
+def test_a_bar_is_as_long_as_its_share_to_an_eighth(cells: int) -> None:
+    for thousandth in range(1001):
+        share = thousandth / 1000
+        text = bar(share, cells)
+        assert len(text) <= cells and set(text) <= set(EIGHTHS[1:])
+        assert "█" not in text.lstrip("█")
+        assert abs(eighths(text) - share * cells * 8) < (0.51 if share * cells * 8 >= 1 else 1)
+    assert bar(1e-9, cells) == "▏" * bool(cells)
+    assert bar(0.0, cells) == ""
+    assert bar(2.0, cells) == "█" * cells
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_row_is_as_wide_as_the_panel(width: int, check_rows: Check) -> None:
+    for height in range(2, 20):
+        for how in ("u = 0.41", "chosen", "best"):
+            rows = drawn(a_view(how=how), width, height)
+            assert len(rows) == min(height, len(ROWS) + 2)
+            check_rows(rows, width)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_rank_token_and_final_share_are_always_there(width: int) -> None:
+    rows = drawn(a_view(), width)
+    assert rows[0].text.split()[0] == "token" and rows[0].text.split()[-1] == "final"
+    for row, candidate in zip(rows[1:], ROWS, strict=False):
+        words = row.text.split()
+        assert words[0] == str(candidate.rank)
+        assert words[1] == candidate.text or width < 33 and words[1].rstrip("…") in candidate.text
+        final = "–" if candidate.removed_by else f"{candidate.final:.1%}"[:-1]
+        assert final in words[2:]
+
+
+def test_the_raw_share_gives_way_first() -> None:
+    assert "raw" in drawn(a_view(), 46)[0].text and "40.0 %" in drawn(a_view(), 46)[1].text
+    assert "raw" not in drawn(a_view(), 45)[0].text and "40.0 %" not in drawn(a_view(), 45)[1].text
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_columns_stand_under_their_headings(width: int) -> None:
+    rows = drawn(a_view(), width)
+    edge = rows[0].text.index("final") + len("final")
+    for row, candidate in zip(rows[1:], ROWS, strict=False):
+        final = "–" if candidate.removed_by else f"{candidate.final:.1%}".replace("%", " %")
+        assert row.crop(0, edge).text.endswith(f" {final}")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("place", range(-1, 4))
+def test_bars_compare_final_shares(width: int, place: int) -> None:
+    """Full length is the best share, in every row the same, whatever is written beside it."""
+    rows = [a_row(rank, "·t", share, share) for rank, share in enumerate([0.5, 0.25, 0.2, 0.05])]
+    lengths = [eighths(row.text) for row in drawn(a_view(rows, drawn=place), width)[1:5]]
+    assert lengths[0] >= 8
+    assert lengths[1:] == pytest.approx([lengths[0] * share / 0.5 for share in (0.25, 0.2, 0.05)], abs=1)
+
+
+@pytest.mark.parametrize("width", [45, 60, 118, 200])
+def test_bars_of_removed_rows_compare_too(width: int) -> None:
+    rows = [a_row(0, "·a", 0.5, 0.5), a_row(1, "·b", 0.25, 0.0, "top-k"), a_row(2, "·c", 0.125, 0.0, "min-p")]
+    for place in range(3):
+        full, half, quarter = (eighths(row.text) for row in drawn(a_view(rows, drawn=place), width)[1:4])
+        assert [half, quarter] == pytest.approx([full / 2, full / 4], abs=1)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_was_removed_says_by_what_at_any_width(width: int) -> None:
+    assert [row.text.split()[-1] for row in drawn(a_view(), width)[4:6]] == ["top-k", "top-p"]
+
+
+def test_what_was_removed_says_by_what_and_shows_its_raw_share() -> None:
+    colours = look()
+    rows = drawn(a_view(), 80)
+    for row, candidate in zip(rows[4:6], ROWS[3:], strict=True):
+        assert candidate.removed_by is not None
+        assert row.text.rstrip().endswith(candidate.removed_by)
+        assert " – " in row.text
+        [bar_style] = [segment.style for segment in row if set(segment.text) & set(EIGHTHS[1:])]
+        assert bar_style == style(colours.line, colours.panel)
+    kept = drawn(a_view(), 80)[1]
+    assert style_of("·rabbit", kept) != style_of("·boy", rows[4])
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("place", range(len(ROWS)))
+def test_the_drawn_row_is_marked_and_no_other(width: int, place: int) -> None:
+    rows = drawn(a_view(drawn=place), width)
+    marked = [number for number, row in enumerate(rows) if "◂" in row.text]
+    assert marked == [place + 1]
+
+
+def test_the_drawn_row_says_how_where_there_is_room() -> None:
+    assert "◂ u = 0.41" in drawn(a_view(), 80)[2].text
+    assert "u = 0.41" not in drawn(a_view(), 40)[2].text
+
+
+def test_the_others_come_last_with_what_they_share() -> None:
+    for height in (3, 7, 20):
+        assert drawn(a_view(), 60, height)[-1].text.strip() == "other 4,091 tokens 25.0 % raw"
+    assert drawn(a_view(), 26)[-1].text.strip() == "4,091 others 25.0 %"
+
+
+def test_a_greedy_draw() -> None:
+    rows = [a_row(0, "·a", 0.4, 1.0), a_row(1, "·b", 0.3, 0.0, "greedy")]
+    first, second = drawn(a_view(rows, drawn=0, how="best"), 80)[1:3]
+    assert "100.0 %" in first.text and "◂ best" in first.text
+    assert second.text.rstrip().endswith("greedy")
+
+
+@pytest.mark.parametrize("width", [26, 60])
+def test_every_token_fits_its_column(width: int, hostile_tokens: list[str], check_rows: Check) -> None:
+    panel = CandidateBars()
+    for start in range(0, len(hostile_tokens), 60):
+        rows = [
+            a_row(start + place, text, 0.01, 0.02, ("top-k", None)[place % 2])
+            for place, text in enumerate(hostile_tokens[start : start + 60])
+        ]
+        check_rows(panel.draw(a_view(rows, drawn=3), width, 62), width)
