@@ -37,7 +37,12 @@ def write_whole(path: Path, write: Callable[[Path], None], *, overwrite: bool) -
 
 def write_text(path: Path, text: str, *, overwrite: bool) -> None:
     """Write *text* as UTF-8, as `write_whole` does."""
-    write_whole(path, lambda part: _write_synced(part, text.encode()), overwrite=overwrite)
+    write_bytes(path, text.encode(), overwrite=overwrite)
+
+
+def write_bytes(path: Path, data: bytes, *, overwrite: bool) -> None:
+    """Write *data*, as `write_whole` does."""
+    write_whole(path, lambda part: _write_synced(part, data), overwrite=overwrite)
 
 
 def check_writable(path: Path, *, overwrite: bool) -> None:
