@@ -237,7 +237,10 @@ def top_p(scores: Scores, p: float) -> Ids:
     Tokens are taken by probability, then lowest index; the one that crosses p stays, and so does the best.
     """
     probabilities = softmax(scores)
-    order = np.argsort(-probabilities, kind="stable")
+    # All tokens below (1 − p)/V together weigh less than 1 − p, so p is reached without any of them: half of that
+    # spares the sort most of a large vocabulary and leaves room for rounding.
+    likely = np.flatnonzero(probabilities >= (1 - p) / (2 * scores.size))
+    order = likely[np.argsort(-probabilities[likely], kind="stable")]
     reached = np.cumsum(probabilities[order])
     crossing = int(np.searchsorted(reached, p))  # the first place where the sum is p or more
     return np.sort(order[: crossing + 1])

@@ -14,7 +14,15 @@ from ..core.events import Event
 def event_line(event: Event, *, arrays: bool) -> str:
     """*event* as one line of JSON, key ``event`` first; arrays whole or summed up. Infinities are strings."""
     fields = {name: _plain(getattr(event, name), arrays) for name in event.FIELDS}
-    return json.dumps({"event": type(event).__name__} | fields, ensure_ascii=False, allow_nan=False)
+    return to_json({"event": type(event).__name__} | fields)
+
+
+def to_json(value: object, indent: int | None = None) -> str:
+    """*value* as JSON. It may be read on a terminal, so anything that could steer one is escaped."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    if all(line.isprintable() for line in text.split("\n")):
+        return text
+    return json.dumps(value, allow_nan=False, indent=indent).replace("\x7f", "\\u007f")
 
 
 def _plain(value: Any, arrays: bool) -> Any:

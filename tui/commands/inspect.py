@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -29,7 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     report = inspect(resolve(arguments).model)
-    print(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if arguments.json else report.to_text())
+    if arguments.json:
+        from ..event_json import to_json
+
+        print(to_json(report.to_dict(), indent=2))
+    else:
+        print(report.to_text())
     return DONE
 
 
