@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from secrets import token_hex
 
 from .catalogue import tr
 from .errors import CutawayError
@@ -24,13 +25,14 @@ def write_whole(path: Path, write: Callable[[Path], None], *, overwrite: bool) -
     """
     try:
         _refuse_other_than_file(path)
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", suffix=".part", dir=path.parent)
-        os.close(descriptor)
+        place = path.resolve()  # a link stays a link
+        part = place.with_name(f".{place.name[:40]}.{token_hex(4)}.part")
+        part.open("xb").close()
         try:
-            write(Path(name))
-            _put(Path(name), path, overwrite=overwrite)
+            write(part)
+            _put(part, place, overwrite=overwrite)
         finally:
-            Path(name).unlink(missing_ok=True)
+            part.unlink(missing_ok=True)
     except OSError as error:
         raise _explained(error, path) from error
 
@@ -72,7 +74,6 @@ def _write_synced(part: Path, data: bytes) -> None:
 
 
 def _put(part: Path, path: Path, *, overwrite: bool) -> None:
-    part.chmod(0o666 & ~_umask())  # mkstemp makes files only their owner can read
     if overwrite:
         part.replace(path)
         return
@@ -84,12 +85,6 @@ def _put(part: Path, path: Path, *, overwrite: bool) -> None:
         if path.exists():
             raise FileExistsError(errno.EEXIST, "") from None
         part.replace(path)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _explained(error: OSError, path: Path) -> WriteError:

@@ -129,12 +129,13 @@ def test_a_folder_that_cannot_be_written_to(
     def refuse(*_: object, **__: object) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(tempfile, "mkstemp", refuse)
-    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
-    with pytest.raises(WriteError, match=message):
-        write_whole(target, fill, overwrite=True)
-    with pytest.raises(WriteError, match=message):
-        check_writable(target, overwrite=True)
+    with monkeypatch.context() as system:
+        system.setattr(Path, "open", refuse)
+        system.setattr(tempfile, "TemporaryFile", refuse)
+        with pytest.raises(WriteError, match=message):
+            write_whole(target, fill, overwrite=True)
+        with pytest.raises(WriteError, match=message):
+            check_writable(target, overwrite=True)
     assert_untouched(target, before)
 
 
@@ -247,3 +248,12 @@ def test_names_of_any_length_and_script(tmp_path: Path) -> None:
 def test_looking_leaves_nothing_behind(tmp_path: Path) -> None:
     check_writable(tmp_path / "x", overwrite=False)
     assert names(tmp_path) == []
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.txt", tmp_path / "link.txt"
+    real.write_text("before")
+    link.symlink_to(real)
+    write_whole(link, fill, overwrite=True)
+    assert link.is_symlink()
+    assert real.read_text() == link.read_text() != "before"
