@@ -7,7 +7,7 @@ that nobody else has computed before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -88,7 +88,7 @@ def _uncached(run: Generation, events: list[Event]) -> float:
     cached = [e.logits[-1] for e in events if isinstance(e, LogitsReady)]
     for step in range(1, len(cached)):
         ids = run.trace.token_ids[: len(run.trace.prompt_ids) + step]
-        fresh = Generation(run.model, ids, replace(run.trace.settings_at(0)), max_new_tokens=1, ignore_eos=True)
+        fresh = Generation(run.model, ids, run.trace.settings_at(0), max_new_tokens=1, ignore_eos=True)
         logits = next(e.logits[-1] for e in fresh if isinstance(e, LogitsReady))
         differences.append(_relative(cached[step], logits))
     return _worst(differences)

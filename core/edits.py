@@ -18,6 +18,8 @@ class AblateHead:
 
     layer: int
     head: int
+    since: int = 0
+    """The first generated step whose scores are computed without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class AblateMlp:
     """Zero what one layer's MLP adds to the residual stream."""
 
     layer: int
+    since: int = 0
+    """The first generated step whose scores are computed without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +53,24 @@ class Edits:
 
     def __init__(self, edits: Iterable[Edit], config: ModelConfig) -> None:
         self.all: tuple[Edit, ...] = tuple(edits)
+        self._config = config
         self._heads: dict[int, list[int]] = {}
         self._mlps: set[int] = set()
         self._tokens: dict[int, int] = {}
         for edit in self.all:
             _check(edit, config)
             match edit:
-                case AblateHead(layer, head):
+                case AblateHead(layer=layer, head=head):
                     self._heads.setdefault(layer, []).append(head)
-                case AblateMlp(layer):
+                case AblateMlp(layer=layer):
                     self._mlps.add(layer)
                 case ForceToken(step, id):
                     self._tokens[step] = id
+
+    def active_at(self, step: int) -> Edits:
+        """Those that hold while the scores of generated *step* are computed."""
+        active = [edit for edit in self.all if isinstance(edit, ForceToken) or edit.since <= step]
+        return self if len(active) == len(self.all) else Edits(active, self._config)
 
     def silent_heads(self, layer: int) -> list[int]:
         """Heads of *layer* whose output is zeroed."""
@@ -106,20 +116,17 @@ def edit_from_dict(data: dict[str, Any]) -> Edit:
 def _check(edit: Edit, config: ModelConfig) -> None:
     """Refuse an edit that points outside the model."""
     match edit:
-        case AblateHead(layer, head):
-            _in_range(tr("layer"), layer, config.layers)
-            _in_range(tr("head"), head, config.heads)
-        case AblateMlp(layer):
-            _in_range(tr("layer"), layer, config.layers)
-        case ForceToken(step, id):
-            _in_range(tr("token id"), id, config.vocabulary)
-            if step < 0:
-                raise ModelError(tr("step {step} is before the first generated token", step=step))
+        case AblateHead(layer=layer, head=head, since=step):
+            _in_range(tr("this model has no layer {value}", value=layer), layer, config.layers)
+            _in_range(tr("this model has no head {value}", value=head), head, config.heads)
+        case AblateMlp(layer=layer, since=step):
+            _in_range(tr("this model has no layer {value}", value=layer), layer, config.layers)
+        case ForceToken(step=step, id=id):
+            _in_range(tr("this model has no token id {value}", value=id), id, config.vocabulary)
+    if step < 0:
+        raise ModelError(tr("step {step} is before the first generated token", step=step))
 
 
-def _in_range(what: str, value: int, count: int) -> None:
+def _in_range(complaint: str, value: int, count: int) -> None:
     if not 0 <= value < count:
-        raise ModelError(
-            tr("this model has no {what} {value}", what=what, value=value),
-            hint=tr("choose from 0 to {last}", last=count - 1),
-        )
+        raise ModelError(complaint, hint=tr("choose from 0 to {last}", last=count - 1))

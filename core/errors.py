@@ -20,5 +20,9 @@ class ModelError(CutawayError):
     """A model that cannot be opened or run: absent, broken, unsupported, or asked for too much."""
 
 
+class UsageError(CutawayError):
+    """Options that contradict each other, or ask for nothing."""
+
+
 class RecordingError(CutawayError):
     """A recording that cannot be written or read back."""

@@ -15,8 +15,8 @@ calls a hook, its docstring gives that name.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,15 +32,16 @@ FinishReason = Literal["eos", "context", "length", "stopped", "failed"]
 class Event:
     """One stage of a run."""
 
-    FIELDS: ClassVar[tuple[str, ...]] = ()
-    """The names of what the event tells, in order."""
+    def told(self) -> dict[str, Any]:
+        """What the event tells, by name, in the order of its fields."""
+        names: tuple[str, ...] = type(self).__match_args__
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChatRendered(Event):
     """The model's own chat template has turned roles and messages into one text."""
 
-    FIELDS: ClassVar[tuple[str, ...]] = ("text",)
     text: str
 
 
@@ -48,7 +49,6 @@ class ChatRendered(Event):
 class Tokenized(Event):
     """The prompt as the model reads it."""
 
-    FIELDS: ClassVar[tuple[str, ...]] = ("ids", "pieces", "added")
     ids: tuple[int, ...]
     """Token ids [P], what was added included."""
     pieces: tuple[bytes, ...]
@@ -61,7 +61,6 @@ class Tokenized(Event):
 class Embedded(Event):
     """Each id has become a vector: its row of the token table, plus its position's where there is one."""
 
-    FIELDS: ClassVar[tuple[str, ...]] = ("positions", "token", "position", "sum")
     positions: NDArray[np.int64]
     """Positions [n] of these tokens in the whole text, from 0."""
     token: Floats
@@ -76,7 +75,6 @@ class Embedded(Event):
 class AttentionDone(Event):
     """Each position has looked back: pattern = softmax(q·kᵀ·scale + mask), output = joined(pattern·v)·W_O + b."""
 
-    FIELDS: ClassVar[tuple[str, ...]] = ("layer", "query", "key", "value", "pattern", "output")
     layer: int
     query: Floats
     """What these positions look for [H, n, d], unscaled (``attn.hook_q``)."""
@@ -94,7 +92,6 @@ class AttentionDone(Event):
 class MlpDone(Event):
     """Each position has been worked on by itself: output = activation(x·W_in + b)·W_out + b."""
 
-    FIELDS: ClassVar[tuple[str, ...]] = ("layer", "hidden", "output")
     layer: int
     hidden: Floats
     """Input of the last matrix [n, F] (``mlp.hook_post``)."""
@@ -106,7 +103,6 @@ class MlpDone(Event):
 class BlockDone(Event):
     """A block is through: residual = what came in + attention's output + the MLP's output."""
 
-    FIELDS: ClassVar[tuple[str, ...]] = ("layer", "residual")
     layer: int
     residual: Floats
     """The residual stream after this block [n, D] (``hook_resid_post``)."""
@@ -116,7 +112,6 @@ class BlockDone(Event):
 class Normalized(Event):
     """The last norm has run; families without one leave this event out."""
 
-    FIELDS: ClassVar[tuple[str, ...]] = ("hidden",)
     hidden: Floats
     """The normalised residual stream [n, D] (``ln_final.hook_normalized``)."""
 
@@ -125,28 +120,22 @@ class Normalized(Event):
 class LogitsReady(Event):
     """A score for every token of the vocabulary: how far the vector points each token's way."""
 
-    FIELDS: ClassVar[tuple[str, ...]] = ("logits",)
     logits: Floats
     """Scores before any sampling: [1, V] for the last position, [n, V] when everything is captured."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, match_args=False)
 class SamplingStage(Event):
-    """One stage between scores and the draw; seven in a row, always the same, each with `active`."""
+    """One stage between scores and the draw; seven in a row, always the same."""
 
-    FIELDS: ClassVar[tuple[str, ...]] = ("name", "active", "values", "kept")
-    stage: Stage
-    """Holds the stage's result in its compact form; the arrays below are laid out when looked at."""
+    name: str
+    """One of ``raw, repetition_penalty, temperature, top_k, top_p, min_p, final``."""
+    active: bool
+    """Whether the settings let this stage change anything."""
+    stage: Stage = field(repr=False)
+    """The stage's result in its compact form; the arrays below are laid out when somebody looks."""
 
-    @property
-    def name(self) -> str:
-        """One of ``raw, repetition_penalty, temperature, top_k, top_p, min_p, final``."""
-        return self.stage.name
-
-    @property
-    def active(self) -> bool:
-        """Whether the settings let this stage change anything."""
-        return self.stage.active
+    __match_args__ = ("name", "active", "values", "kept")
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -163,7 +152,6 @@ class SamplingStage(Event):
 class TokenChosen(Event):
     """A token was drawn (or put there by a person) and joins the text."""
 
-    FIELDS: ClassVar[tuple[str, ...]] = ("id", "probability", "raw_logprob", "uniform", "forced")
     id: int
     probability: float
     """Its probability after all stages; 0 for a forced token that the stages had removed."""
@@ -179,7 +167,6 @@ class TokenChosen(Event):
 class Finished(Event):
     """The run has come to its own end."""
 
-    FIELDS: ClassVar[tuple[str, ...]] = ("reason",)
     reason: FinishReason
 
 

@@ -101,11 +101,11 @@ def _explained(error: OSError, path: Path) -> WriteError:
         errno.EDQUOT: (tr("the disk quota is used up"), tr("free some space and save again")),
         errno.EACCES: (
             tr("this folder cannot be written to"),
-            tr("choose another, for example with --output-dir"),
+            tr("choose another folder"),
         ),
         errno.EPERM: (
             tr("this folder cannot be written to"),
-            tr("choose another, for example with --output-dir"),
+            tr("choose another folder"),
         ),
         errno.EROFS: (tr("this disk can only be read"), tr("choose another place")),
         errno.ENAMETOOLONG: (tr("the file name is too long"), tr("choose a shorter one")),

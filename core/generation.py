@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from time import perf_counter
+from typing import get_args
 
 import numpy as np
 
@@ -61,6 +62,8 @@ class Generation(Iterator[Event]):
         *added* are the positions of ids that the prompt's text did not hold, *prompt* that text, and *chat* what
         the chat template made of it: they change nothing but what is told.
         """
+        if capture not in get_args(Capture):
+            raise ModelError(tr("there is no capture {name}", name=repr(capture)), hint=tr("choose default or all"))
         if max_new_tokens < 1:
             raise ModelError(
                 tr("there is nothing to do with {count} new tokens", count=max_new_tokens),
@@ -135,7 +138,7 @@ class Generation(Iterator[Event]):
             trace,
             cache=trace.cache.fork(len(trace.prompt_ids) + step),
             sampling=_settings_from(trace, step, sampling),
-            edits=(*kept, *forced, *edits),
+            edits=(*kept, *forced, *(_since(edit, step + 1) for edit in edits)),
             steps=trace.steps[:step],
             finish_reason=None,
         )
@@ -161,7 +164,7 @@ class Generation(Iterator[Event]):
             yield from self._choose(self._inherited)
         while trace.finish_reason is None:
             ids = [trace.steps[-1].id] if trace.steps else trace.prompt_ids
-            for event in self.model.decoder.forward(ids, trace.cache, self._edits):
+            for event in self.model.decoder.forward(ids, trace.cache, self._edits.active_at(len(trace.steps))):
                 yield event
             assert isinstance(event, LogitsReady)
             yield from self._choose(event.logits[-1])
@@ -179,7 +182,7 @@ class Generation(Iterator[Event]):
         previous = trace.previous_ids(step) if settings.repetition_penalty != 1 else ()
         chain = Chain(settings, logits, previous, where=tr("generated token {step}", step=step))
         for stage in chain.stages:
-            yield SamplingStage(stage)
+            yield SamplingStage(stage.name, stage.active, stage)
         uniform = float(self._random.random())
         forced = self._edits.token_at(step)
         id = chain.draw(uniform) if forced is None else forced
@@ -221,6 +224,11 @@ def _start(model: Model) -> list[int]:
             hint=tr("give a prompt of at least one token"),
         )
     return [model.start_token]
+
+
+def _since(edit: Edit, step: int) -> Edit:
+    """*edit* as it holds in a branch: its first scores of its own are those of *step*."""
+    return edit if isinstance(edit, ForceToken) else replace(edit, since=step)
 
 
 def _settings_from(trace: Trace, step: int, sampling: SamplingConfig | None) -> list[tuple[int, SamplingConfig]]:

@@ -36,7 +36,8 @@ def attention_maps(trace: Trace, layer: int) -> Floats:
 def surprisal(trace: Trace, decoder: Decoder, start: int, stop: int) -> NDArray[np.float64]:
     """−log₂ of the probability [stop − start] the model gave the tokens at positions *start* to *stop*, in bits.
 
-    Position 0 follows nothing and is NaN. Needs the weights: prompt logits are computed from the residuals.
+    Position 0 follows nothing and is NaN. Needs the weights: prompt logits are computed from the residuals, one
+    [stop − start, V] product, so ask for a few dozen positions at a time.
     """
     bits = np.full(stop - start, np.nan)
     first = max(start, 1)

@@ -59,7 +59,9 @@ class SamplingConfig:
             0 < self.repetition_penalty < math.inf,
             tr("more than 0 (1 is off)"),
         )
-        _require("seed", self.seed, self.seed is None or self.seed >= 0, tr("0 or more"))
+        _require(
+            "seed", self.seed, self.seed is None or (isinstance(self.seed, int) and self.seed >= 0), tr("0 or more")
+        )
 
     @property
     def is_greedy(self) -> bool:

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from ..core.catalogue import mark, tr
-from ..core.errors import CutawayError
+from ..core.errors import CutawayError, UsageError
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 """Exit statuses."""
@@ -41,58 +41,56 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command that *argv* (default: the process's own arguments) asks for; return its exit status."""
+    """Run the command that *argv* (default: the process's own arguments) asks for; return its exit status.
+
+    What a person can act on becomes one line on stderr; ``--debug`` shows where it came from instead.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments and arguments[0] in COMMANDS:
-        name, rest = arguments[0], arguments[1:]
-        parser = _parser(f"cutaway {name}", tr(COMMANDS[name].help))
-        command = COMMANDS[name]
-    else:
-        rest, command = arguments, Command("app", "")
-        parser = _parser("cutaway", tr("See inside a language model while it writes."), _list_of_commands())
-        parser.add_argument("--version", action=_Version, help=tr("show the version and exit"))
-        if rest and not rest[0].startswith("-"):
-            parser.error(
-                tr(
-                    "there is no command {name}; choose from {names}",
-                    name=repr(rest[0]),
-                    names=", ".join(COMMANDS),
-                )
-            )
     try:
-        add_arguments, run = command.load()
-        add_arguments(parser)
-        return _run(run, parser.parse_args(rest))
+        return _dispatch(arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except BrokenPipeError:  # whoever read our output has gone; nothing more to say to them
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-
-
-def _run(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
-    """Run, turning what a person can act on into one line and an exit status."""
-    try:
-        return run(arguments)
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        raise
-    except CutawayError as error:
-        if arguments.debug:
-            raise
-        return complain(str(error))
-    except MemoryError as error:
-        if arguments.debug:
-            raise
-        return complain(tr("there is not enough memory ({reason}); use a smaller model or fewer tokens", reason=error))
     except Exception as error:
-        if arguments.debug:
+        if "--debug" in arguments:
             raise
-        what = tr("something went wrong inside Cutaway: {kind}: {reason}", kind=type(error).__name__, reason=error)
-        return complain(f"{what}; {tr('run it again with --debug to see where')}")
+        return _complain_about(error)
+
+
+def _dispatch(arguments: list[str]) -> int:
+    """Find the command, read its arguments, run it."""
+    if arguments[:1] == ["--debug"]:
+        arguments = [*arguments[1:], "--debug"]
+    if arguments and arguments[0] in COMMANDS:
+        command, rest = COMMANDS[arguments[0]], arguments[1:]
+        parser = _parser(f"cutaway {arguments[0]}", tr(command.help))
+    else:
+        command, rest = Command("app", ""), arguments
+        parser = _parser("cutaway", tr("See inside a language model while it writes."), _list_of_commands())
+        parser.add_argument("--version", action=_Version, help=tr("show the version and exit"))
+        if rest and not rest[0].startswith("-"):
+            names = ", ".join(COMMANDS)
+            parser.error(tr("there is no command {name}; choose from {names}", name=repr(rest[0]), names=names))
+    add_arguments, run = command.load()
+    add_arguments(parser)
+    return run(parser.parse_args(rest))
+
+
+def _complain_about(error: Exception) -> int:
+    """Say what *error* means for a person; return the exit status that goes with it."""
+    if isinstance(error, CutawayError):
+        complain(str(error))
+        return USAGE if isinstance(error, UsageError) else FAILED
+    if isinstance(error, MemoryError):
+        return complain(tr("there is not enough memory ({reason}); use a smaller model or fewer tokens", reason=error))
+    what = tr("something went wrong inside Cutaway: {kind}: {reason}", kind=type(error).__name__, reason=error)
+    return complain(f"{what}; {tr('run it again with --debug to see where')}")
 
 
 def complain(sentence: str) -> int:
-    """Print an error as one line on stderr; return the exit status that goes with it."""
+    """Print an error as one line on stderr; return `FAILED`."""
     from ..widgets.drawable import drawable
 
     print(f"cutaway: error: {drawable(sentence, spaces=False)}", file=sys.stderr)

@@ -13,7 +13,7 @@ from ..core.events import Event
 
 def event_line(event: Event, *, arrays: bool) -> str:
     """*event* as one line of JSON, key ``event`` first; arrays whole or summed up. Infinities are strings."""
-    fields = {name: _plain(getattr(event, name), arrays) for name in event.FIELDS}
+    fields = {name: _plain(value, arrays) for name, value in event.told().items()}
     return to_json({"event": type(event).__name__} | fields)
 
 
@@ -41,11 +41,9 @@ def _plain(value: Any, arrays: bool) -> Any:
 
 
 def summary(array: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """Shape, smallest, largest and mean of *array*; of truth values, how many are true."""
-    if array.dtype == np.bool_:
-        return {"shape": list(array.shape), "true": int(np.count_nonzero(array))}
+    """Shape, smallest, largest and mean of *array*; of truth values, 0, 1 and the share that is true."""
     if not array.size:
-        return {"shape": list(array.shape)}
+        return {"shape": list(array.shape), "min": None, "max": None, "mean": None}
     with np.errstate(invalid="ignore"):
         numbers = {"min": array.min(), "max": array.max(), "mean": array.mean(dtype=np.float64)}
     return {"shape": list(array.shape)} | {name: _number(float(number)) for name, number in numbers.items()}

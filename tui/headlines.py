@@ -19,8 +19,9 @@ from ..core.events import (
 )
 from ..core.generation import Generation
 from ..core.models.model import Model
-from ..widgets.bars import Part, StagesView, TitleView
 from ..widgets.drawable import drawable
+from ..widgets.stage_strip import StagesView
+from ..widgets.title_line import Part, TitleView
 from .cursor import Cursor
 from .moment import Moment
 
@@ -63,25 +64,27 @@ def _status(moment: Moment, wanted: int, cursor: Cursor, running: bool, speed: f
     trace, steps = moment.trace, moment.steps
     at = cursor.at_step(steps)
     over = trace.finish_reason is not None
-    if cursor.step is None:
-        place = Part(tr("token {at} of {count}", at=max(at, 0), count=wanted), "plain")
+    if at < 0:
+        place = Part(tr("{count} tokens to write", count=wanted), "plain")
+    elif cursor.step is None:
+        place = Part(tr("token {at} of {count}", at=at, count=wanted), "plain")
     else:
         place = Part(tr("back at token {at} of {count}", at=at, count=wanted), "here")
     pace = tr("as fast as it goes") if isinf(speed) else f"{speed:g}/s"
     state = f"▶ {pace}" if running else tr("■ end") if over and steps == len(trace.steps) else tr("‖ paused")
-    parts = [place, Part(f" {state}", "here" if running else "plain")]
+    parts = [place, Part(state, "here" if running else "plain", gap=2)]
     if steps:
-        parts.append(Part(tr(" first {ms:.0f} ms", ms=trace.prefill_seconds * 1000), "quiet", 3))
+        parts.append(Part(tr("first {ms:.0f} ms", ms=trace.prefill_seconds * 1000), "quiet", 3, gap=2))
     if steps > 1:
-        parts.append(Part(tr(" then {rate:.0f}/s", rate=trace.decode_rate), "quiet", 2))
+        parts.append(Part(tr("then {rate:.0f}/s", rate=trace.decode_rate), "quiet", 2, gap=2))
     return parts
 
 
-def stages_view(model: Model, last: Event | None) -> StagesView:
-    """The stages of a pass, the one that *last* completed lit; all of them done where it is None."""
+def stages_view(model: Model, last: Event | None, *, looking_back: bool) -> StagesView:
+    """The stages of a pass, the one that *last* completed lit, none before the first; all done when looking back."""
     layers = model.config.layers
     names = (*_BEFORE, *(f"L{layer}" for layer in range(layers)), *_AFTER)
-    current = len(names) - 1 if last is None else _index(last, names)
+    current = len(names) - 1 if looking_back else -1 if last is None else _index(last, names)
     return StagesView(tuple(map(tr, names)), range(len(_BEFORE), len(_BEFORE) + layers), current)
 
 

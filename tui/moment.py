@@ -40,9 +40,9 @@ class Moment:
         step = self.trace.steps[self.steps]
         self.cells.append(self._cell(step.id, "written", -step.raw_logprob / log(2)))
 
-    def learn_surprisal(self, bits: Sequence[float]) -> None:
-        """Take in how unexpected each token of the prompt was; NaN where that is not known."""
-        for position, surprisal in enumerate(bits):
+    def learn_surprisal(self, start: int, bits: Sequence[float]) -> None:
+        """Take in how unexpected each token of the prompt from *start* on was; NaN where that is not known."""
+        for position, surprisal in enumerate(bits, start):
             self.cells[position] = self._prompt_cell(position, None if isnan(surprisal) else float(surprisal))
 
     def label(self, position: int) -> str:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from math import inf, isfinite, nan
 from pathlib import Path
 from typing import Any
 
 from ..core.catalogue import tr
-from ..core.errors import CutawayError
+from ..core.errors import CutawayError, UsageError
 from .settings import read_settings
 
 DEFAULTS: dict[str, Any] = {
@@ -47,55 +49,33 @@ DEFAULTS: dict[str, Any] = {
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Options of every command that runs a model."""
-    add = _adder(parser.add_argument_group(tr("model and prompt")))
+    group = parser.add_argument_group(tr("model and prompt"))
+    add = _adder(group)
     add("--model", metavar="M", help=tr("a name, a folder, or a hub id in the local cache (fable)"))
-    add("--prompt", metavar="TEXT", help=tr("what the model continues"))
-    add("--prompt-file", metavar="F", help=tr("read the prompt from a UTF-8 file; - is standard input"))
-    add("--prompt-ids", metavar="1,2,3", type=_ids, help=tr("exactly these token ids, nothing added"))
+    only = _adder(group.add_mutually_exclusive_group())
+    only("--prompt", metavar="TEXT", help=tr("what the model continues"))
+    only("--prompt-file", metavar="F", help=tr("read the prompt from a UTF-8 file; - is standard input"))
+    only("--prompt-ids", metavar="1,2,3", type=_ids, help=tr("exactly these token ids, nothing added"))
     add("--chat", action="store_true", help=tr("put the prompt into the model's chat template"))
     add("--system", metavar="TEXT", help=tr("the system message of a chat"))
     add("--max-new-tokens", metavar="N", type=_count, help=tr("how many tokens to write (64)"))
-    add("--ignore-eos", action="store_true", help=tr("go on after an end token"))
-    add(
-        "--ablate",
-        metavar="L.H",
-        action="append",
-        help=tr("silence head H of layer L, or its MLP with L.mlp; repeatable"),
-    )
+    add("--ignore-eos", action=argparse.BooleanOptionalAction, help=tr("go on after an end token"))
+    ablate = tr("silence head H of layer L, or its MLP with L.mlp; repeatable")
+    add("--ablate", metavar="L.H", action="append", type=_ablation, help=ablate)
     add("--threads", metavar="N", type=_count, help=tr("processor threads for the arithmetic"))
     add = _adder(parser.add_argument_group(tr("sampling")))
-    add("--greedy", action="store_true", help=tr("always take the likeliest token"))
-    add(
-        "--temperature",
-        metavar="T",
-        type=float,
-        help=tr("flatten (> 1) or sharpen (< 1) the distribution (0.8)"),
-    )
-    add("--top-k", metavar="K", type=int, help=tr("keep the K likeliest tokens; 0 is off (40)"))
-    add(
-        "--top-p",
-        metavar="P",
-        type=float,
-        help=tr("keep the likeliest tokens that together reach P; 1 is off (0.95)"),
-    )
-    add(
-        "--min-p",
-        metavar="P",
-        type=float,
-        help=tr("keep tokens at least P times as likely as the best; 0 is off (0)"),
-    )
-    add(
-        "--repetition-penalty",
-        metavar="X",
-        type=float,
-        help=tr("weaken tokens already in the text; 1 is off (1)"),
-    )
-    add(
-        "--seed",
-        metavar="N",
-        type=int,
-        help=tr("where the random numbers start; the same seed writes the same text"),
-    )
+    add("--greedy", action=argparse.BooleanOptionalAction, help=tr("always take the likeliest token"))
+    heat = tr("flatten (> 1) or sharpen (< 1) the distribution (0.8)")
+    add("--temperature", metavar="T", type=_number(0, inf), help=heat)
+    add("--top-k", metavar="K", type=_whole, help=tr("keep the K likeliest tokens; 0 is off (40)"))
+    reach = tr("keep the likeliest tokens that together reach P; 1 is off (0.95)")
+    add("--top-p", metavar="P", type=_number(0, 1), help=reach)
+    relative = tr("keep tokens at least P times as likely as the best; 0 is off (0)")
+    add("--min-p", metavar="P", type=_number(0, 1), help=relative)
+    weaken = tr("weaken tokens already in the text; 1 is off (1)")
+    add("--repetition-penalty", metavar="X", type=_number(0, inf, above=True), help=weaken)
+    seed = tr("where the random numbers start; the same seed writes the same text")
+    add("--seed", metavar="N", type=_whole, help=seed)
 
 
 def add_app_options(parser: argparse.ArgumentParser) -> None:
@@ -117,18 +97,31 @@ def resolve(typed: argparse.Namespace, environment: Mapping[str, str] = os.envir
     return argparse.Namespace(**(values | vars(typed)))
 
 
-def read_prompt(options: argparse.Namespace) -> str | None:
+def read_source(options: argparse.Namespace, *, piped: bool = True) -> str | tuple[int, ...] | None:
+    """What the run continues: the ids or the prompt that was given, or None. Raises as `read_prompt`."""
+    return read_prompt(options, piped=piped) if options.prompt_ids is None else tuple(options.prompt_ids)
+
+
+def check_usage(options: argparse.Namespace) -> None:
+    """Raise `UsageError` for options that make sense only with another one."""
+    if options.system is not None and not options.chat:
+        raise UsageError(tr("--system is the system message of a chat"), hint=tr("add --chat"))
+
+
+def read_prompt(options: argparse.Namespace, *, piped: bool = True) -> str | None:
     """The prompt's text from wherever it was given, or None where it was not.
 
-    Standard input is read when ``--prompt-file -`` asks for it, or when something is piped in and no prompt is
-    given otherwise; one trailing newline is dropped. Raises `CutawayError` for what is not UTF-8.
+    Standard input is read when ``--prompt-file -`` asks for it and, with *piped*, when something is piped in and no
+    prompt is given otherwise; one trailing newline is dropped. Raises `CutawayError` for what is not UTF-8.
     """
     if options.prompt is not None:
         return str(options.prompt)
     if options.prompt_file not in (None, "-"):
         return _decoded(_read_file(Path(options.prompt_file)), str(options.prompt_file))
-    if options.prompt_file == "-" or (options.prompt_ids is None and is_piped()):
+    if options.prompt_file == "-":
         return _decoded(sys.stdin.buffer.read(), tr("standard input"))
+    if piped and is_piped() and (data := sys.stdin.buffer.read()):  # an empty pipe says nothing
+        return _decoded(data, tr("standard input"))
     return None
 
 
@@ -177,13 +170,40 @@ def _adder(group: Any) -> Any:
 
 
 def _ids(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        raise argparse.ArgumentTypeError(tr("{text} is not a list of ids such as 1,2,3", text=repr(text))) from None
+    if not re.fullmatch(r"\s*[0-9]{1,9}(\s*,\s*[0-9]{1,9})*\s*,?\s*", text):
+        raise argparse.ArgumentTypeError(tr("{text} is not a list of ids such as 1,2,3", text=repr(text)))
+    return [int(part) for part in text.split(",") if part.strip()]
+
+
+def _ablation(text: str) -> str:
+    if not re.fullmatch(r"[0-9]{1,9}\.([0-9]{1,9}|mlp)", text):
+        raise argparse.ArgumentTypeError(tr("{text} is neither LAYER.HEAD nor LAYER.mlp", text=repr(text)))
+    return text
+
+
+def _whole(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", text):
+        raise argparse.ArgumentTypeError(tr("{text} is not a whole number, 0 or more", text=repr(text)))
+    return int(text)
 
 
 def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+    if not re.fullmatch(r"[0-9]{1,9}", text) or not int(text):
         raise argparse.ArgumentTypeError(tr("{text} is not a whole number above 0", text=repr(text)))
     return int(text)
+
+
+def _number(least: float, most: float, *, above: bool = False) -> Callable[[str], float]:
+    """A type for finite numbers from *least* (or only *above* it) to *most*."""
+
+    def number(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = nan
+        if not (isfinite(value) and least <= value <= most and not (above and value == least)):
+            sentence = tr("{text} is not a number from {least:g} to {most:g}", text=repr(text), least=least, most=most)
+            raise argparse.ArgumentTypeError(sentence)
+        return value
+
+    return number

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,8 +17,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
 from ..core.catalogue import tr
+from ..core.errors import CutawayError
 from ..core.models.model import Model
-from ..widgets.drawable import draw_token
+from ..widgets.drawable import draw_token, drawable
 from ..widgets.look import LEVELS, Look
 from .stand_ins import StandIns
 
@@ -36,13 +38,21 @@ class PromptScreen(ModalScreen[str | None]):
 
         text: str
         ids: list[int]
+        problem: str
+        """Why it could not, drawable; empty where it could."""
 
-    def __init__(self, model: Model, prompt: str, look: Look) -> None:
+    def __init__(self, model: Model, prompt: str, count: Callable[[str], list[int]], look: Look) -> None:
+        """Edit *prompt*; *count* turns a text into the ids that a run of it would read."""
         super().__init__()
         self.model = model
         self.prompt = prompt
+        self.count = count
         self.look = look
+        self._counted: str | None = None
+        """The text whose tokens are shown."""
+        self._counting = False
         self._fits = True
+        self._accepted = False
         self._stand_ins = StandIns()
 
     def compose(self) -> ComposeResult:
@@ -56,26 +66,42 @@ class PromptScreen(ModalScreen[str | None]):
         area = self.query_one(PromptArea)
         area.move_cursor(area.document.end)
         area.focus()
-        self._count(self.prompt)
+        self._count_anew()
 
     @on(TextArea.Changed)
     def _changed(self) -> None:
-        self._count(self.text)
+        self._accepted = False
+        self._count_anew()
 
     @property
     def text(self) -> str:
         """The prompt as it stands."""
         return self._stand_ins.reveal(self.query_one(PromptArea).text)
 
-    @work(thread=True, exclusive=True, group="count", exit_on_error=False)
+    def _count_anew(self) -> None:
+        """Count the text as it stands, one count at a time: the newest text waits for the one under way."""
+        if not self._counting and self._counted != self.text:
+            self._counting = True
+            self._count(self.text)
+
+    @work(thread=True, group="count", exit_on_error=False)
     def _count(self, text: str) -> None:
         """Tokenise on a thread of its own: a pasted novel must not stop the keys."""
-        self.post_message(self.Counted(text, self.model.tokenizer.encode_prompt(text)[0]))
+        try:
+            ids, problem = self.count(text), ""
+        except CutawayError as error:
+            ids, problem = [], drawable(str(error), spaces=False)
+        self.post_message(self.Counted(text, ids, problem))
 
     @on(Counted)
+    def _show_count(self, message: Counted) -> None:
+        self._counting, self._counted = False, message.text
+        self._show_tokens(message)
+        if self._accepted and message.text == self.text:
+            self.accept()
+        self._count_anew()
+
     def _show_tokens(self, message: Counted) -> None:
-        if message.text != self.text:
-            return
         vocabulary, look = self.model.tokenizer.vocabulary, self.look
         pieces = [
             (
@@ -86,7 +112,7 @@ class PromptScreen(ModalScreen[str | None]):
         ]
         self.query_one("#tokens", Static).update(Content.assemble(*pieces, "…" if len(message.ids) > SHOWN else ""))
         limit = self.model.config.positions
-        self._fits = len(message.ids) <= limit
+        self._fits = len(message.ids) <= limit and not message.problem
         count = tr(
             "{count} tokens · {left} of {limit} positions left",
             count=len(message.ids),
@@ -100,15 +126,16 @@ class PromptScreen(ModalScreen[str | None]):
             limit=limit,
         )
         empty = tr("an empty prompt starts from the model's own start token")
-        sentence = over if not self._fits else count if message.ids else empty
+        sentence = message.problem or (over if not self._fits else count if message.ids else empty)
         self.query_one("#count", Static).update(Content.styled(sentence, look.quiet if self._fits else look.here))
 
     def action_leave(self) -> None:
         self.dismiss(None)
 
     def accept(self) -> None:
-        """Give the prompt back, where it fits."""
-        if self._fits:
+        """Give the prompt back as soon as it is known to fit."""
+        self._accepted = self._counted != self.text
+        if self._fits and not self._accepted:
             self.dismiss(self.text)
 
 

@@ -11,6 +11,7 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from time import monotonic
 
@@ -42,13 +43,20 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """Something that was asked for could not be done; the run goes on."""
+
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a question asked of the engine's thread came to."""
 
     value: object
 
 
-News = Event | Ready | Failed | Answer
+News = Event | Ready | Failed | Answer | Refused
 
 
 class Gate:
@@ -151,13 +159,11 @@ class Runner:
 
     def _work(self) -> None:
         try:
-            generation = self._prepare()
-            self.inbox.append(Ready(generation))
-            self._pull(generation)
-        except CutawayError as error:
-            self.inbox.append(Failed(str(error), traceback.format_exc()))
+            with closing(self._prepare()) as generation:
+                self.inbox.append(Ready(generation))
+                self._pull(generation)
         except Exception as error:
-            self.inbox.append(Failed(f"{type(error).__name__}: {error}", traceback.format_exc()))
+            self.inbox.append(Failed(_sentence(error), traceback.format_exc()))
 
     def _pull(self, generation: Generation) -> None:
         """Pull events, waiting at the gate before each token and answering questions while there."""
@@ -171,12 +177,20 @@ class Runner:
             if type(event) is TokenChosen and not last and not self._wait():
                 break
         self._wait(over=True)
-        generation.close()
 
     def _wait(self, over: bool = False) -> bool:
         """Answer questions until the next token may begin, or for good once the run is over; False when cancelled."""
         while not self.gate.pass_token(lambda: bool(self._questions), over=over):
             if self.gate.cancelled:
                 return False
-            self.inbox.append(Answer(self._questions.popleft()()))
+            question = self._questions.popleft()
+            try:
+                self.inbox.append(Answer(question()))
+            except Exception as error:
+                self.inbox.append(Refused(_sentence(error)))
         return True
+
+
+def _sentence(error: Exception) -> str:
+    """What to tell a person about *error*."""
+    return str(error) if isinstance(error, CutawayError) else f"{type(error).__name__}: {error}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +29,8 @@ def read_settings(options: Mapping[str, Any], path: Path | None = None) -> dict[
     Raises `CutawayError` naming the file and the key: a key that is none (with the nearest one that is), a value
     of the wrong kind, or text that is no TOML.
     """
+    import tomllib
+
     path = path or settings_path()
     try:
         data = tomllib.loads(path.read_text("utf-8"))
@@ -44,6 +44,8 @@ def read_settings(options: Mapping[str, Any], path: Path | None = None) -> dict[
 
 def _checked(name: str, value: object, known: list[str], path: Path) -> object:
     if name not in known:
+        import difflib
+
         nearest = difflib.get_close_matches(name, known, 1, 0.0)[0]
         raise CutawayError(
             tr("there is no setting called {name}", name=name),

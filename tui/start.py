@@ -18,48 +18,54 @@ PROMPTS = {"fable": "Once upon a time there was a little rabbit who"}
 """What the embedded models continue when nobody says anything."""
 OTHER_PROMPT = "Once upon a time"
 
+Source = str | tuple[int, ...]
+"""What a run continues: a text, or exactly these ids."""
 
-def prepare(options: argparse.Namespace, prompt: str | None, capture: Capture = "default") -> Generation:
-    """Open the model that *options* name and make a generation that continues *prompt*.
+
+def prepare(options: argparse.Namespace, source: Source | None, capture: Capture = "default") -> Generation:
+    """Open the model that *options* name and make a generation that continues *source*.
 
     Raises `CutawayError` for anything wrong with either.
     """
     limit_threads(options.threads)
-    model = load_model(options.model)
-    return generate(model, options, prompt, capture)
+    return generate(load_model(options.model), options, source, capture)
 
 
-def generate(model: Model, options: argparse.Namespace, prompt: str | None, capture: Capture = "default") -> Generation:
-    """A generation of *model* under *options*; without a prompt it continues the model's own."""
-    sampling = sampling_of(options)
-    edits = [parse_ablation(text) for text in options.ablate]
+def generate(
+    model: Model, options: argparse.Namespace, source: Source | None, capture: Capture = "default"
+) -> Generation:
+    """A generation of *model* under *options*; without a source it continues the model's own prompt."""
+    if source is None:
+        source = default_prompt(model)
     rest: dict[str, Any] = {
         "max_new_tokens": options.max_new_tokens,
         "ignore_eos": options.ignore_eos,
         "capture": capture,
-        "edits": edits,
+        "edits": [parse_ablation(text) for text in options.ablate],
     }
-    if options.prompt_ids is not None and prompt is None:
-        return Generation(model, options.prompt_ids, sampling, **rest)
-    if prompt is None:
-        prompt = default_prompt(model)
-    if prompt.strip() and not (model.tokenizer.can_encode or model.tokenizer.encode(prompt)):
+    sampling = sampling_of(options)
+    if not isinstance(source, str):
+        return Generation(model, source, sampling, **rest)
+    ids, added, chat = encode(model, options, source)
+    return Generation(model, ids, sampling, prompt=source, added=added, chat=chat, **rest)
+
+
+def encode(model: Model, options: argparse.Namespace, text: str) -> tuple[list[int], list[int], str | None]:
+    """The ids of *text* as a prompt, the positions that were added to it, and what a chat template made of it.
+
+    Raises `ModelError` where the model has no tokenizer, or no template when *options* ask for a chat.
+    """
+    tokenizer = model.tokenizer
+    if options.chat:
+        rendered = render(model, text, options.system)
+        return tokenizer.encode(rendered, special=True), [], rendered
+    ids, added = tokenizer.encode_prompt(text)
+    if text.strip() and not (tokenizer.can_encode or ids):
         raise ModelError(
             tr("{model} has no tokenizer that turns text into ids", model=model.name),
             hint=tr("give the ids themselves with --prompt-ids"),
         )
-    if options.chat:
-        rendered = render(model, prompt, options.system)
-        return Generation(
-            model,
-            model.tokenizer.encode(rendered, special=True),
-            sampling,
-            prompt=prompt,
-            chat=rendered,
-            **rest,
-        )
-    ids, added = model.tokenizer.encode_prompt(prompt)
-    return Generation(model, ids, sampling, prompt=prompt, added=sorted(added), **rest)
+    return ids, sorted(added), None
 
 
 def default_prompt(model: Model) -> str:

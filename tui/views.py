@@ -16,8 +16,8 @@ from ..core.sampling import SamplingConfig
 from ..core.scores import Candidates
 from ..core.trace import Trace
 from ..widgets.attention_map import AttentionView
-from ..widgets.bars import NoticeView
 from ..widgets.candidate_bars import CandidateRow, CandidatesView
+from ..widgets.notice_line import NoticeView
 from ..widgets.token_stream import TokenStreamView
 from .cursor import Cursor
 from .moment import Moment
@@ -113,12 +113,22 @@ def draw_notice(moment: Moment, cursor: Cursor) -> NoticeView:
         "bits": f"{-done.raw_logprob / float(np.log(2)):.1f}",
     }
     if done.forced:
-        what = tr("token {step}: {token} was chosen by hand", **values)
-    elif trace.settings_at(step).is_greedy:
-        what = tr("token {step}: {token} is the likeliest", **values)
-    else:
-        what = tr("token {step}: u = {uniform} fell on {token}, {share} after all stages", **values)
-    return NoticeView(f"{what}{tr('; to the model itself a surprise of {bits} bits', **values)}", short=what)
+        return NoticeView(
+            tr("token {step}: {token} was chosen by hand; to the model itself a surprise of {bits} bits", **values),
+            short=tr("token {step}: {token} was chosen by hand", **values),
+        )
+    if trace.settings_at(step).is_greedy:
+        return NoticeView(
+            tr("token {step}: {token} is the likeliest; to the model itself a surprise of {bits} bits", **values),
+            short=tr("token {step}: {token} is the likeliest", **values),
+        )
+    return NoticeView(
+        tr(
+            "token {step}: u = {uniform} fell on {token}, {share} after all stages; raw, a surprise of {bits} bits",
+            **values,
+        ),
+        short=tr("token {step}: u = {uniform} fell on {token}, {share} after all stages", **values),
+    )
 
 
 def _how(trace: Trace, step: int, settings: SamplingConfig) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from ..checkpoint.config import ModelConfig
 from ..checkpoint.json_text import shown
 from ..edits import Edits, edit_from_dict
 from ..errors import CutawayError, RecordingError
+from ..events import FinishReason
 from ..sampling import STAGES, SamplingConfig
 from ..scores import BEST, KEPT, Candidates
 from ..tokenizer import Vocabulary
@@ -96,7 +97,7 @@ def _trace(reader: _Reader, metadata: dict[str, str]) -> Trace:
     T = P + G - 1
     name, _, digest = metadata["model"].rpartition(" sha256:")
     trace = Trace(
-        model=ModelFacts(name, config, _vocabulary(reader, config), lambda: digest),
+        model=ModelFacts(name, config, _vocabulary(reader, config, metadata), lambda: digest),
         prompt_ids=tuple(ids[:P].tolist()),
         added=tuple(int(position) for position in json.loads(metadata.get("prompt_added", "[]"))),
         prompt=metadata["prompt"],
@@ -115,12 +116,11 @@ def _trace(reader: _Reader, metadata: dict[str, str]) -> Trace:
     return trace
 
 
-def _vocabulary(reader: _Reader, config: ModelConfig) -> Vocabulary:
+def _vocabulary(reader: _Reader, config: ModelConfig, metadata: dict[str, str]) -> Vocabulary:
     data = reader.take("vocab_bytes", np.uint8, None)
     offsets = reader.take("vocab_offsets", np.int64, config.vocabulary + 1)
-    if offsets[0] != 0 or offsets[-1] != data.size or (np.diff(offsets) < 0).any():
-        raise RecordingError(tr("this recording is damaged: its vocabulary does not fit"))
-    return Vocabulary(data, offsets)
+    special = [int(id) for id in json.loads(metadata.get("special_tokens", "[]"))]
+    return Vocabulary(data, offsets, special)
 
 
 def _cache(reader: _Reader, config: ModelConfig, T: int, capture: str) -> ActivationCache:
@@ -199,6 +199,6 @@ def _settings(entry: dict[str, Any]) -> tuple[int, SamplingConfig]:
 
 
 def _finish_reason(text: str) -> Any:
-    if text not in ("eos", "context", "length", "stopped", "failed"):
+    if text not in get_args(FinishReason):
         raise RecordingError(tr("this recording is damaged: it ended for the unknown reason {reason}", reason=text))
     return text

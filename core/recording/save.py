@@ -53,7 +53,7 @@ def _metadata(trace: Trace) -> dict[str, str]:
         "model": f"{trace.model.name} sha256:{trace.model.digest()}",
         "family": config.family,
         "config": json.dumps(config.to_dict()),
-        "prompt": trace.prompt.encode("utf-8", "replace").decode(),
+        "prompt": trace.prompt.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"),
         "sampling": json.dumps([{"step": step} | settings.to_dict() for step, settings in trace.sampling]),
         "prompt_length": str(len(trace.prompt_ids)),
         "prompt_added": json.dumps(trace.added),
@@ -66,6 +66,7 @@ def _metadata(trace: Trace) -> dict[str, str]:
             }
         ),
         "edits": json.dumps([edit_to_dict(edit) for edit in trace.edits]),
+        "special_tokens": json.dumps(sorted(trace.model.vocabulary.special)),
         "capture": trace.capture,
     }
 

@@ -1,23 +1,16 @@
 """Reading a tokenizer's files; whatever is wrong with one becomes a `ModelError` that names it."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from ..catalogue import tr
+from ..checkpoint.json_text import read_object as checked_object
 from ..errors import ModelError
-from .problems import mapping
 
 
 def read_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in the file *path*, empty if there is no such file; else `ModelError`."""
-    if not path.is_file():
-        return {}
-    try:
-        # Deep nesting overflows the parser's stack, a huge number its conversion.
-        return mapping(json.loads(read_text(path)), path.name)
-    except (ValueError, RecursionError) as error:
-        raise broken(path, error) from error
+    return checked_object(path) if path.is_file() else {}
 
 
 def read_text(path: Path) -> str:

@@ -70,7 +70,7 @@ def assert_well_formed(events: list[Event], layers: int) -> None:
 
 
 def arrays(event: Event) -> Iterator[tuple[str, NDArray[Any]]]:
-    for name in type(event).FIELDS:
+    for name in event.told():
         value = getattr(event, name)
         if isinstance(value, np.ndarray):
             yield name, value
@@ -78,7 +78,7 @@ def arrays(event: Event) -> Iterator[tuple[str, NDArray[Any]]]:
 
 def fingerprint(event: Event) -> str:
     digest = hashlib.sha256()
-    for name in type(event).FIELDS:
+    for name in event.told():
         value = getattr(event, name)
         digest.update(value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode())
     return digest.hexdigest()
@@ -102,8 +102,8 @@ def test_names_and_fields_are_those_of_the_contract() -> None:
     }
     for kind, names in said.items():
         assert getattr(vocabulary, kind.__name__) is kind
-        assert kind.FIELDS[: len(names.split())] == tuple(names.split())
-    assert ChatRendered.FIELDS == ("text",)
+        assert kind.__match_args__[: len(names.split())] == tuple(names.split())
+    assert ChatRendered.__match_args__ == ("text",)
 
 
 @pytest.mark.parametrize("capture", ["default", "all"])

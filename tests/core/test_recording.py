@@ -168,7 +168,7 @@ def test_metadata(run: Generation, saved: Path) -> None:
     _, metadata = read(saved)
     assert metadata.keys() == {
         *("format", "cutaway_version", "model", "family", "config", "prompt", "sampling", "prompt_length"),
-        *("finish_reason", "timings", "edits", "capture", "prompt_added"),
+        *("finish_reason", "timings", "edits", "capture", "prompt_added", "special_tokens"),
     }
     assert metadata["format"] == "cutaway-trace/1"
     assert metadata["model"] == f"gpt2_base sha256:{run.model.digest}"
@@ -188,8 +188,8 @@ def test_metadata(run: Generation, saved: Path) -> None:
     assert timings["first_token_seconds"] == timings["step_seconds"][0] > 0
     assert timings["decode_tokens_per_second"] > 0
     assert json.loads(metadata["edits"]) == [
-        {"kind": "ablate_head", "layer": 1, "head": 2},
-        {"kind": "ablate_mlp", "layer": 0},
+        {"kind": "ablate_head", "layer": 1, "head": 2, "since": 0},
+        {"kind": "ablate_mlp", "layer": 0, "since": 0},
         {"kind": "force_token", "step": 1, "id": 7},
         {"kind": "force_token", "step": 4, "id": 96},
     ]
@@ -438,7 +438,7 @@ def test_names_and_prompts_that_are_not_unicode(tiny: Model, tmp_path: Path) -> 
     run = Generation(tiny, PROMPT, LIVELY, max_new_tokens=1, prompt="a\udc80b\ud800")
     list(run)
     run.trace.save(tmp_path / "x.cutaway")
-    assert Trace.load(tmp_path / "x.cutaway").prompt == "a?b?"
+    assert Trace.load(tmp_path / "x.cutaway").prompt == "a\ufffdb\ufffd"
 
 
 # Reading what is damaged, or was never a recording

@@ -8,19 +8,11 @@ from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.strip import Strip
 
-from cutaway.widgets.bars import (
-    KeyHint,
-    KeyLine,
-    KeysView,
-    NoticeLine,
-    NoticeView,
-    Part,
-    StageStrip,
-    StagesView,
-    TitleLine,
-    TitleView,
-    Tone,
-)
+from cutaway.widgets.title_line import Tone
+from cutaway.widgets.key_line import KeyHint, KeyLine, KeysView
+from cutaway.widgets.notice_line import NoticeLine, NoticeView
+from cutaway.widgets.stage_strip import StageStrip, StagesView
+from cutaway.widgets.title_line import Part, TitleLine, TitleView
 from cutaway.widgets.drawable import cell_width
 
 Check = Callable[[Sequence[Strip], int], None]
@@ -139,19 +131,27 @@ def test_a_notice_takes_its_short_form_or_is_clipped(width: int, check_rows: Che
 
 
 HINTS = KeysView(
-    tuple(KeyHint(key, label, f"do_{label}") for key, label in (("space", "run"), ("→", "token"), ("↑↓", "layer"))),
-    (KeyHint("?", "help", "do_help"), KeyHint("q", "quit", "do_quit")),
+    (
+        KeyHint((("space", "do_run"),), "run"),
+        KeyHint((("→", "do_token"),), "token"),
+        KeyHint((("↑", "do_up"), ("↓", "do_down")), "layer"),
+    ),
+    (KeyHint((("?", "do_help"),), "help"), KeyHint((("q", "do_quit"),), "quit")),
 )
+
+
+def text_of(hint: KeyHint) -> str:
+    return " ".join([*(key for key, _ in hint.keys), hint.label])
 
 
 @pytest.mark.parametrize("width", range(20, 80))
 def test_key_hints_are_whole_and_the_last_always_there(width: int, check_rows: Check) -> None:
     [row] = KeyLine().draw(HINTS, width, 1)
     check_rows([row], width)
-    shown = [hint for hint in HINTS.hints if f"{hint.key} {hint.label}" in row.text]
+    shown = [hint for hint in HINTS.hints if text_of(hint) in row.text]
     assert shown == list(HINTS.hints[: len(shown)])
     assert "? help  q quit" in row.text
-    assert row.text.split() == [word for hint in (*shown, *HINTS.last) for word in (hint.key, hint.label)]
+    assert row.text.split() == [word for hint in (*shown, *HINTS.last) for word in text_of(hint).split()]
 
 
 class KeyApp(App[None]):
@@ -175,15 +175,26 @@ async def test_a_click_asks_for_the_hint_under_it() -> None:
     app = KeyApp()
     async with app.run_test(size=(40, 3)) as pilot:
         row = app.query_one(KeyLine).render_line(0).text
-        shown = [hint for hint in (*HINTS.hints, *HINTS.last) if f"{hint.key} {hint.label}" in row]
+        shown = [hint for hint in (*HINTS.hints, *HINTS.last) if text_of(hint) in row]
+        assert len(shown) == 5
         for hint in shown:
-            column = row.index(f"{hint.key} {hint.label}")
-            end = column + len(f"{hint.key} {hint.label}")
+            column = row.index(text_of(hint))
+            end = column + len(text_of(hint))
             app.asked.clear()
             for place in (column - 1, column, end - 1, end):
                 await pilot.click(KeyLine, (place, 0))
             await pilot.pause()
-            assert app.asked == [hint.action] * 2
+            assert app.asked == [hint.keys[0][1]] * 2
+
+
+async def test_each_key_of_a_pair_is_its_own() -> None:
+    app = KeyApp()
+    async with app.run_test(size=(60, 3)) as pilot:
+        row = app.query_one(KeyLine).render_line(0).text
+        await pilot.click(KeyLine, (row.index("↑"), 0))
+        await pilot.click(KeyLine, (row.index("↓"), 0))
+        await pilot.pause()
+        assert app.asked == ["do_up", "do_down"]
 
 
 def test_hostile_text_in_every_line(hostile_tokens: list[str], check_rows: Check) -> None:
@@ -192,7 +203,9 @@ def test_hostile_text_in_every_line(hostile_tokens: list[str], check_rows: Check
         title = TitleView((Part(one, "badge"), Part(two, "strong"), Part(three, "quiet", 1)), (Part(four, "what", 2),))
         for width in (20, 60):
             check_rows(TitleLine().draw(title, width, 1), width)
-            check_rows(NoticeLine().draw(NoticeView(one + two + three, "plain", four), width, 1), width)
+            check_rows(NoticeLine().draw(NoticeView(one + two + three, "quiet", four), width, 1), width)
             check_rows(StageStrip().draw(StagesView((one, two, three), range(1, 2), place % 3), width, 1), width)
-            keys = KeysView((KeyHint(one, two, ""), KeyHint(three, four, "")), (KeyHint(five, six, ""),))
+            keys = KeysView(
+                (KeyHint(((one, ""), (three, "")), two), KeyHint(((four, ""),), five)), (KeyHint(((six, ""),), one),)
+            )
             check_rows(KeyLine().draw(keys, width, 1), width)

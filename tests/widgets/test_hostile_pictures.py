@@ -10,7 +10,8 @@ import pytest
 from textual.strip import Strip
 
 from cutaway.widgets.attention_map import AttentionMap, AttentionView, Layout
-from cutaway.widgets.bars import NoticeLine, NoticeView, Part, TitleLine, TitleView
+from cutaway.widgets.notice_line import NoticeLine, NoticeView
+from cutaway.widgets.title_line import Part, TitleLine, TitleView
 from cutaway.widgets.candidate_bars import CandidateBars, CandidateRow, CandidatesView
 from cutaway.widgets.look import look
 from cutaway.widgets.panel import frame

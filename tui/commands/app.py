@@ -7,9 +7,9 @@ import os
 import sys
 
 from ...core.catalogue import tr
-from ...core.errors import CutawayError
+from ...core.errors import CutawayError, UsageError
 from ..cli import DONE, complain
-from ..options import add_app_options, add_model_options, read_prompt, resolve
+from ..options import add_app_options, add_model_options, check_usage, read_source, resolve
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,13 +19,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     options = resolve(arguments)
+    check_usage(options)
     _check(options)
-    prompt = read_prompt(options)
+    source = read_source(options)
     _reopen_keyboard()
-    options.threads = options.threads or max((os.cpu_count() or 2) - 1, 1)
+    options.threads = options.threads or max(_processors() - 1, 1)
     from ..app import CutawayApp
 
-    app = CutawayApp(options, prompt)
+    app = CutawayApp(options, source)
     app.run()
     if app.failure is None:
         return app.return_code or DONE
@@ -52,11 +53,18 @@ def _check(options: argparse.Namespace) -> None:
         ("--lang", options.lang, ("en",)),
     ):
         if value not in known:
-            raise CutawayError(
+            raise UsageError(
                 tr("there is no {value}", value=repr(value)),
                 where=name,
                 hint=tr("choose from {names}", names=", ".join(known)),
             )
+
+
+def _processors() -> int:
+    """Processors this process may use, which may be fewer than there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 2
 
 
 def _reopen_keyboard() -> None:

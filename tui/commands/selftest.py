@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from ...core.catalogue import tr
-from ..cli import DONE, FAILED
-from ..options import add_model_options, read_prompt, resolve
+from ..cli import DONE, complain
+from ..options import add_model_options, read_source, resolve
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +19,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ..start import prepare
 
     options = resolve(arguments)
-    generation = prepare(options, read_prompt(options))
+    generation = prepare(options, read_source(options, piped=False))
     model, ids = generation.model, generation.trace.prompt_ids
     room = model.config.positions - len(ids) + 1
     print(tr("{model}: {count} tokens of prompt", model=drawable(model.name, spaces=False), count=len(ids)))
@@ -31,5 +31,5 @@ def run(arguments: argparse.Namespace) -> int:
             f"  {mark:<7}{check.claim:<56} {check.deviation:.1e}  ({tr('at most {limit:.0e}', limit=check.tolerance)})"
         )
     if failures:
-        print(tr("{count} of the invariants do not hold", count=failures))
-    return FAILED if failures else DONE
+        return complain(tr("{count} of the invariants do not hold", count=failures))
+    return DONE

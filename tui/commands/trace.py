@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.catalogue import tr
-from ...core.errors import CutawayError
+from ...core.errors import UsageError
 from ..cli import DONE, INTERRUPTED
-from ..options import add_model_options, read_prompt, resolve
+from ..options import add_model_options, check_usage, read_source, resolve
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -38,15 +38,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     options = resolve(arguments)
+    check_usage(options)
     if options.output is None and not options.events:
-        raise CutawayError(tr("there is nothing to write"), hint=tr("give -o RUN.cutaway, or --events, or both"))
+        raise UsageError(tr("there is nothing to write"), hint=tr("give -o RUN.cutaway, or --events, or both"))
+    if options.arrays and not options.events:
+        raise UsageError(tr("--arrays is about events"), hint=tr("add --events"))
     if options.output is not None:
         from ...core.files import check_writable
 
         check_writable(options.output, overwrite=options.force)
+    from ...widgets.drawable import drawable
     from ..start import prepare
 
-    generation = prepare(options, read_prompt(options), options.capture)
+    generation = prepare(options, read_source(options), options.capture)
+    if notice := generation.model.tokenizer.notice:
+        print(drawable(notice, spaces=False), file=sys.stderr)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a polite kill saves what there is, as Ctrl-C does
     try:
         with _progress(options) as progress:

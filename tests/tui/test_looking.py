@@ -1,0 +1,250 @@
+"""Looking around: the mouse and the arrows name cells and their exact values; help, palette, sizes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.cells import cell_len
+
+from cutaway.core.lens import attention_rows
+from cutaway.tui.help_screen import HelpScreen
+from cutaway.tui.keys import KEYS, help_rows
+from cutaway.tui.prompt_screen import PromptScreen
+from cutaway.tui.screen import SMALLEST
+from cutaway.widgets.attention_map import AttentionMap, Layout
+from cutaway.widgets.candidate_bars import CandidateBars
+from cutaway.widgets.key_line import KeyLine
+from cutaway.widgets.panel import Panel
+
+if TYPE_CHECKING:
+    from tests.tui.conftest import OpenApp, Person
+
+
+def legend(person: Person) -> str:
+    """The line under the map that names the cell."""
+    return person.panel(AttentionMap)[-3].strip("│ ")
+
+
+def exact(person: Person, query: int, key: int) -> float:
+    """The weight of a cell, from the trace itself."""
+    cursor = person.screen.cursor
+    return float(attention_rows(person.trace, cursor.layer, cursor.head, query, query + 1)[0, key])
+
+
+async def test_hovering_a_cell_shows_its_value_and_both_tokens(open_app: OpenApp) -> None:
+    async with open_app("A dog ran", max_new_tokens=6) as person:
+        await person.has_ended()
+        panel = person.screen.query_one(AttentionMap)
+        T = person.moment.prompt_length + 5
+        layout = Layout.of(T, *panel.inner_size)
+        assert layout.cell == 2
+        for query, key in ((T - 1, 0), (3, 1), (2, 2), (0, 0)):
+            await person.pilot.hover(panel, (1 + layout.left + 2 * key, 1 + layout.header + query))
+            await person.looks_at((query, key))
+            label = person.moment.label
+            assert legend(person).endswith(f"{label(query)} → {label(key)}  {exact(person, query, key):.4f}")
+        await person.pilot.hover(CandidateBars, (3, 3))
+        await person.looks_at(None)
+        view = person.attention
+        assert view.query == T - 1 and view.weight == view.weights[-1].max()
+
+
+async def test_the_cell_stays_while_the_run_goes_on(open_app: OpenApp) -> None:
+    async with open_app("A dog ran", speed=32.0, max_new_tokens=400) as person:
+        await person.has_steps(2)
+        panel = person.screen.query_one(AttentionMap)
+        layout = Layout.of(person.moment.prompt_length + 1, *panel.inner_size)
+        await person.pilot.hover(panel, (1 + layout.left + 2, 1 + layout.header + 2))
+        await person.looks_at((2, 1))
+        await person.has_steps(person.moment.steps + 2)
+        assert (person.attention.query, person.attention.key) == (2, 1)
+        assert legend(person).endswith(f"{exact(person, 2, 1):.4f}")
+
+
+async def test_tab_enters_the_map_and_arrows_move_the_cell(open_app: OpenApp) -> None:
+    async with open_app("A dog ran", max_new_tokens=5) as person:
+        await person.has_ended()
+        layer, last = person.attention.layer, person.moment.prompt_length + 3
+        await person.press("tab")
+        await person.until(lambda: person.screen.query_one(AttentionMap).has_focus)
+        await person.press("up")
+        await person.until(lambda: person.attention.query == last - 1)
+        key = person.attention.key
+        await person.press("right" if key < last - 1 else "left")
+        await person.until(lambda: person.attention.key != key)
+        assert abs(person.attention.key - key) == 1
+        assert person.attention.layer == layer and person.screen.cursor.step is None
+        assert legend(person).endswith(f"{exact(person, person.attention.query, person.attention.key):.4f}")
+        await person.press(*["left"] * 9, *["up"] * 9)
+        await person.until(lambda: (person.attention.query, person.attention.key) == (0, 0))
+        await person.press("left_square_bracket")
+        assert (person.attention.query, person.attention.key) == (0, 0)
+        await person.press("escape")
+        await person.until(lambda: person.screen.focused is None)
+        assert person.attention.query == last
+        await person.press("up")
+        assert person.attention.layer == layer - 1
+
+
+async def test_space_runs_with_the_map_in_focus(open_app: OpenApp) -> None:
+    async with open_app("A dog", step=True) as person:
+        await person.press("n")
+        await person.has_steps(1)
+        await person.press("tab", "space")
+        await person.has_steps(3)
+
+
+async def test_tab_comes_round(open_app: OpenApp) -> None:
+    async with open_app(max_new_tokens=1) as person:
+        await person.has_ended()
+        for key in ("tab", "tab", "shift+tab"):
+            await person.press(key)
+            await person.until(lambda: isinstance(person.screen.focused, AttentionMap))
+
+
+async def test_a_map_longer_than_the_panel_scrolls_to_the_cell(open_app: OpenApp) -> None:
+    async with open_app("A dog ran and " * 10, size=(80, 24), max_new_tokens=2) as person:
+        await person.has_ended()
+        view = person.attention
+        assert view.first > 0
+        await person.press("tab", *["up"] * (len(view.weights) + 3))
+        await person.until(lambda: person.attention.first < view.first)
+        looked = person.attention
+        assert looked.first == looked.query
+        assert looked.weight == pytest.approx(exact(person, looked.query, looked.key), abs=1e-6)
+        assert f"{looked.weight:.4f}" in legend(person)
+
+
+async def test_every_hint_can_be_clicked(open_app: OpenApp) -> None:
+    async with open_app("A dog", step=True, size=(120, 40)) as person:
+        keys = person.screen.query_one(KeyLine)
+        line = keys.render_line(0).text
+
+        async def click(hint: str) -> None:
+            assert await person.pilot.click(keys, (cell_len(line[: line.index(hint)]) + 1, 0))
+            await person.settle()
+
+        await click("→ token")
+        await person.has_steps(1)
+        await click("space run")
+        await person.has_steps(3)
+        await click("space run")
+        assert not person.screen.runner.gate.running
+        steps = person.moment.steps
+        await click("← back")
+        assert f"back at token {person.screen.cursor.step} of" in person.title and person.moment.steps >= steps
+        layer = person.attention.layer
+        await click("↑ ↓ layer")
+        await person.until(lambda: person.attention.layer == layer - 1)
+        await click("↓ layer")
+        await person.until(lambda: person.attention.layer == layer)
+        await click("? help")
+        await person.until(lambda: isinstance(person.app.screen, HelpScreen))
+        await person.press("escape")
+        await click("s picture")
+        await person.until(lambda: list(person.folder.glob("*.svg")))
+        await click("e prompt")
+        await person.until(lambda: isinstance(person.app.screen, PromptScreen))
+        await person.press("escape")
+        await click("q quit")
+        await person.until(lambda: not person.app.is_running)
+
+
+async def test_help_shows_every_key(open_app: OpenApp) -> None:
+    """All of them can be read, if need be by scrolling."""
+    async with open_app(max_new_tokens=1) as person:
+        await person.has_ended()
+        for size in ((120, 40), (80, 24), SMALLEST):
+            await person.pilot.resize_terminal(*size)
+            await person.press("question_mark")
+            await person.until(lambda: isinstance(person.app.screen, HelpScreen))
+            await person.fills(size)
+            seen = person.text
+            for _ in range(8 if size == SMALLEST else 0):
+                await person.press("down")
+                seen += "\n" + person.text
+            words = "".join(seen.split())
+            for keys, sentence in help_rows():
+                assert keys in seen
+                assert all(word in words for word in sentence.split())
+            await person.press("escape")
+            await person.until(lambda: person.app.screen is person.screen)
+
+
+async def test_the_palette_does_what_keys_do(open_app: OpenApp) -> None:
+    async with open_app(max_new_tokens=1) as person:
+        await person.has_ended()
+        before = person.trace
+        commands = {command.title: command for command in person.app.get_system_commands(person.screen)}
+        assert {key.title for key in KEYS if not key.action.startswith("app.")} == set(commands)
+        await person.press("ctrl+p")
+        await person.until(lambda: person.app.screen is not person.screen)
+        await person.press(*"restart")
+        await person.until(lambda: "Run the same prompt again" in person.text)
+        await person.press("enter", "enter")
+        await person.until(lambda: person.trace is not before)
+
+
+async def test_every_command_of_the_palette_runs(open_app: OpenApp) -> None:
+    async with open_app(max_new_tokens=2) as person:
+        await person.has_ended()
+        for command in person.app.get_system_commands(person.screen):
+            if command.title == "quit":
+                continue
+            result = command.callback()
+            if result is not None:
+                await result
+            await person.settle()
+            while person.app.screen is not person.screen:
+                await person.press("escape")
+                await person.settle()
+        assert person.app.is_running
+
+
+async def test_resizing_in_the_middle_of_a_run(open_app: OpenApp) -> None:
+    async with open_app(speed=32.0, max_new_tokens=400) as person:
+        await person.has_steps(1)
+        for size in ((60, 18), (59, 30), (200, 60), (80, 17), (10, 3), (1, 1), (61, 19), (80, 50), (100, 30)):
+            await person.pilot.resize_terminal(*size)
+            await person.fills(size)
+            steps = person.moment.steps
+            await person.has_steps(steps + 1)
+            too_small = size[0] < 60 or size[1] < 18
+            assert person.screen.has_class("-too-small") == too_small
+            if too_small:
+                assert "fable" not in person.text
+                if size[0] > 50:
+                    assert "Cutaway needs 60 × 18 cells; make the terminal larger." in person.text
+                continue
+            for kind in (AttentionMap, CandidateBars):
+                panel = person.screen.query_one(kind)
+                assert person.panel(kind)[-1][:1] == "╰"
+                assert cell_len(person.panel(kind)[0]) == panel.size.width
+        assert person.app.is_running
+
+
+async def test_a_small_terminal_from_the_start(open_app: OpenApp) -> None:
+    async with open_app(size=(40, 10), max_new_tokens=3) as person:
+        await person.until(lambda: person.screen.moment is not None and person.moment.steps == 3)
+        assert "make the terminal larger" in " ".join(person.text.split())
+        await person.press("up", "question_mark", "escape")
+        await person.pilot.resize_terminal(80, 24)
+        await person.until(lambda: "the run is at its end" in person.text and "attention · layer" in person.text)
+
+
+async def test_growing_the_terminal_shows_more(open_app: OpenApp) -> None:
+    async with open_app(size=(80, 24), max_new_tokens=3) as person:
+        await person.has_ended()
+        few = len(person.candidates.rows)
+        await person.pilot.resize_terminal(160, 50)
+        await person.until(lambda: len(person.candidates.rows) > few)
+        panel = person.screen.query_one(CandidateBars)
+        assert len(person.candidates.rows) == panel.inner_size.height - 2
+
+
+async def test_the_look_is_worn_by_every_panel(open_app: OpenApp) -> None:
+    async with open_app(max_new_tokens=1, theme="light", colormap="viridis") as person:
+        await person.has_ended()
+        looks = {panel.look for panel in person.screen.query(Panel)}
+        assert [(look.name, look.colormap) for look in looks] == [("light", "viridis")]

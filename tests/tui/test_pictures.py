@@ -1,0 +1,143 @@
+"""Pictures of the screen: under a fresh name each time, whole or not at all, and the run goes on either way."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+import pytest
+from rich.segment import Segment
+
+from cutaway.tui import pictures, screen
+from cutaway.tui.pictures import save_picture
+from cutaway.widgets.look import look
+
+if TYPE_CHECKING:
+    from tests.tui.conftest import OpenApp
+
+ROWS = [[Segment("one")], [Segment("two")]]
+
+
+def save(folder: Path, stem: str = "cutaway") -> Path:
+    return save_picture(ROWS, 10, look(), folder, stem)
+
+
+async def test_a_picture_shows_what_is_on_the_screen(open_app: OpenApp) -> None:
+    async with open_app("A dog", max_new_tokens=3) as person:
+        await person.has_ended()
+        await person.press("s")
+        await person.says("saved")
+        [path] = person.folder.iterdir()
+        assert person.notice in (f"saved {path}", f"saved {path.name}")
+        assert path.name == "cutaway-fable-L2H4-token2.svg"
+        picture = ElementTree.fromstring(path.read_text("utf-8"))
+        words = {element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")}
+        assert {"other", "token"} & set(" ".join(word or "" for word in words).split())
+        said = "".join(word or "" for word in words)
+        assert "cutaway" in said and "fable" in said
+        assert "·dog" in said and "attention" in said and "weights" in said
+
+
+async def test_every_picture_has_a_name_of_its_own(open_app: OpenApp) -> None:
+    async with open_app(max_new_tokens=2) as person:
+        await person.has_ended()
+        for count in range(1, 4):
+            await person.press("s")
+            await person.has_pictures(count)
+        await person.press("up", "s")
+        await person.has_pictures(4)
+        names = sorted(path.name for path in person.folder.iterdir())
+        stem = "cutaway-fable-L2H4-token1"
+        assert names == sorted([f"{stem}.svg", f"{stem}-2.svg", f"{stem}-3.svg", "cutaway-fable-L1H4-token1.svg"])
+
+
+FAILURES = {
+    errno.EACCES: "cannot be written to",
+    errno.ENOSPC: "the disk is full",
+    errno.EROFS: "can only be read",
+    errno.EIO: "Input/output error",
+}
+
+
+async def test_a_picture_that_cannot_be_written_is_one_sentence(
+    open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing: list[int] = []
+
+    def fail(*_: object) -> None:
+        raise OSError(failing[-1], os.strerror(failing[-1]))
+
+    async with open_app(speed=16.0, max_new_tokens=400) as person:
+        await person.has_steps(1)
+        for number, said in FAILURES.items():
+            failing.append(number)
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "fsync", fail)
+                await person.press("s")
+                await person.says(said)
+            assert list(person.folder.iterdir()) == []
+            await person.has_steps(person.moment.steps + 1)
+        await person.press("s")
+        await person.says("saved")
+
+
+async def test_a_folder_that_is_none_is_one_sentence(open_app: OpenApp, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    async with open_app(max_new_tokens=1) as person:
+        await person.has_ended()
+        for folder in ("missing", "\x1b[2J", "a" * 300, "file/inside", "~nobody-of-that-name/pictures"):
+            person.app.options.output_dir = folder if folder.startswith("~") else str(tmp_path / folder)
+            person.screen.say("")
+            await person.press("s")
+            await person.until(lambda: person.notice and not person.notice.startswith("token"))
+            assert not person.notice.startswith("saved")
+            assert "\x1b" not in person.text
+        await person.press("r")
+        await person.has_ended()
+
+
+async def test_anything_else_that_goes_wrong_is_one_sentence(
+    open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> Path:
+        raise ValueError("embedded null byte")
+
+    async with open_app(max_new_tokens=1) as person:
+        await person.has_ended()
+        monkeypatch.setattr(screen, "save_picture", fail)
+        await person.press("s")
+        await person.says("embedded null byte")
+
+
+async def test_leaving_while_a_picture_is_written_is_immediate(
+    open_app: OpenApp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async with open_app(max_new_tokens=1) as person:
+        await person.has_ended()
+        await person.press("s", "q")
+        await person.until(lambda: not person.app.is_running)
+
+
+def test_names_hold_nothing_strange(tmp_path: Path) -> None:
+    assert save(tmp_path, "cutaway-../../etc/passwd\x1b[2J 漢字").name == "cutaway-..-..-etc-passwd-2J-漢字.svg"
+    assert len(save(tmp_path, "long" * 100).name) < 100
+    assert [path.parent for path in tmp_path.iterdir()] == [tmp_path] * 2
+
+
+def test_a_name_taken_in_between_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = iter([tmp_path / "taken.svg", tmp_path / "free.svg"])
+    (tmp_path / "taken.svg").write_text("somebody else's")
+    monkeypatch.setattr(pictures, "_free_names", lambda folder, stem: free)
+    assert save(tmp_path).name == "free.svg"
+    assert (tmp_path / "taken.svg").read_text() == "somebody else's"
+
+
+def test_a_picture_is_readable_by_others(tmp_path: Path) -> None:
+    mask = os.umask(0o022)
+    try:
+        assert save(tmp_path).stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(mask)

@@ -1,0 +1,156 @@
+"""Pictures of the whole app, kept: a change of looks is meant, or it is a mistake.
+
+The model is made of small whole numbers, so that every machine computes the same screen to the last digit.
+Renew the pictures with ``pytest tests/tui/test_snapshots.py --snapshot-update`` and look at each of them.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import textual
+from textual.pilot import Pilot
+
+from cutaway.core.cache import ActivationCache, Floats
+from cutaway.core.edits import Edits
+from cutaway.core.events import AttentionDone, BlockDone, Embedded, Event, LogitsReady, MlpDone, Normalized
+from cutaway.core.models.decoder import Decoder, attention_pattern
+from cutaway.core.models.model import Model
+from cutaway.core.trace import Trace
+from cutaway.tui import app as app_module
+from cutaway.tui.app import CutawayApp
+from cutaway.tui.help_screen import HelpScreen
+from cutaway.tui.options import resolve
+from cutaway.tui.prompt_screen import PromptScreen
+from cutaway.tui.screen import MainScreen
+
+PINNED = "8.2.8"
+
+pytestmark = pytest.mark.skipif(
+    textual.__version__ != PINNED, reason=f"the pictures are of Textual {PINNED}, this is {textual.__version__}"
+)
+
+TOKENS = 20
+STORY = " named Lily who lived in a small house near the big forest. One day she went"
+
+
+class Clockwork:
+    """Tells a story it knows by heart, and looks around at random, both in whole numbers."""
+
+    def __init__(self, model: Model) -> None:
+        self.config = model.config
+        self.story = model.tokenizer.encode(STORY)
+
+    def forward(self, ids: Sequence[int], cache: ActivationCache, edits: Edits) -> Iterator[Event]:
+        config, start, n = self.config, cache.length, len(ids)
+        rows = cache.reserve(n)
+        nothing = np.zeros((n, config.width), np.float32)
+        rows.embedding[start : start + n] = 0
+        rows.residual[:, start : start + n] = 0
+        yield Embedded(np.arange(start, start + n), nothing, nothing, nothing)
+        for layer in range(config.layers):
+            for place in range(start, start + n):
+                random = np.random.Generator(np.random.PCG64([layer, place]))
+                size = (config.heads, config.head_size)
+                rows.query[layer, :, place] = random.integers(-2, 3, size)
+                rows.key[layer, :, place] = random.integers(-2, 3, size)
+            query, key = rows.query[layer, :, start : start + n], rows.key[layer, :, : start + n]
+            pattern = attention_pattern(query, key, config.attention_scale(layer), start)
+            yield AttentionDone(layer, query, key[:, start:], key[:, start:], pattern, nothing)
+            yield MlpDone(layer, np.zeros((n, config.mlp_width), np.float32), nothing)
+            yield BlockDone(layer, nothing)
+        yield Normalized(nothing)
+        yield LogitsReady(self.scores(start + n))
+        cache.length = start + n
+
+    def scores(self, place: int) -> Floats:
+        """Logits [1, V] after *place* tokens: quarters, the story's next token the likeliest."""
+        random = np.random.Generator(np.random.PCG64([99, place]))
+        logits: Floats = random.integers(-48, 0, (1, self.config.vocabulary)).astype(np.float32) / np.float32(4)
+        likely = random.choice(self.config.vocabulary - 1, 12, replace=False)
+        logits[0, likely] = 4 - np.arange(12, dtype=np.float32) / 2
+        logits[0, self.story[place % len(self.story)]] = 6
+        return logits
+
+    def logits(self, residual: Floats) -> Floats:
+        scores: Floats = np.concatenate([self.scores(place + 1) for place in range(len(residual))])
+        return scores
+
+
+@pytest.fixture(autouse=True)
+def clockwork(fable: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the app open the clockwork, take no time, and stop blinking."""
+    model = replace(fable, decoder=cast(Decoder, Clockwork(fable)))
+    monkeypatch.setattr("cutaway.tui.start.load_model", lambda name: model)
+    monkeypatch.setattr(Trace, "prefill_seconds", 0.012)
+    monkeypatch.setattr(Trace, "decode_rate", 240.0)
+    monkeypatch.setattr(app_module, "START_SPEED", float("inf"))
+    monkeypatch.setattr("textual.widgets.TextArea.cursor_blink", False)
+
+
+async def reach_the_end(pilot: Pilot[None]) -> MainScreen:
+    """Wait until all that could still change the screen has happened."""
+    for _ in range(1000):
+        await pilot.pause(0.01)
+        screen = pilot.app.screen
+        if isinstance(screen, MainScreen) and screen.moment is not None and screen.moment.steps == TOKENS:
+            if not screen._stale and screen.moment.cells[1].surprisal is not None:
+                return screen
+    raise AssertionError("it never came to its end")
+
+
+def an_app(**options: Any) -> CutawayApp:
+    chosen = {"seed": 4, "max_new_tokens": TOKENS, "ignore_eos": True, "fps": 100} | options
+    return CutawayApp(resolve(Namespace(**chosen), {}), "Once upon a time there was a girl")
+
+
+def test_the_main_screen(snap_compare: Any) -> None:
+    """A run at its end on the smallest common terminal."""
+    assert snap_compare(an_app(), terminal_size=(80, 24), run_before=reach_the_end)
+
+
+def test_looking_back_in_the_light(snap_compare: Any) -> None:
+    """Eight tokens back, another head, the cell chosen by hand, light theme."""
+
+    async def look_back(pilot: Pilot[None]) -> None:
+        screen = await reach_the_end(pilot)
+        await pilot.press(*["left"] * 8, "up", "right_square_bracket", "tab", "up", "up", "left")
+        await pilot.pause(0.05)
+        assert screen.cursor.step == TOKENS - 9
+
+    assert snap_compare(an_app(theme="light"), terminal_size=(120, 40), run_before=look_back)
+
+
+def test_help(snap_compare: Any) -> None:
+    """The keys over the screen."""
+
+    async def ask(pilot: Pilot[None]) -> None:
+        await reach_the_end(pilot)
+        await pilot.press("question_mark")
+        await pilot.pause(0.05)
+        assert isinstance(pilot.app.screen, HelpScreen)
+
+    assert snap_compare(an_app(), terminal_size=(80, 24), run_before=ask)
+
+
+def test_the_prompt_editor(snap_compare: Any) -> None:
+    """A prompt with something that must not be drawn in it."""
+
+    async def write(pilot: Pilot[None]) -> None:
+        await reach_the_end(pilot)
+        await pilot.press("e")
+        await pilot.pause(0.05)
+        editor = pilot.app.screen
+        assert isinstance(editor, PromptScreen)
+        for _ in range(1000):
+            await pilot.pause(0.002)
+            if "7 tokens" in str(editor.query_one("#count").render()):
+                break
+        await pilot.pause(0.05)
+
+    assert snap_compare(an_app(), terminal_size=(80, 24), run_before=write)

@@ -1,0 +1,65 @@
+"""The second line: the stages of a pass as a sentence, the one we are at lit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.strip import Strip
+
+from .drawable import cell_width
+from .line import Line
+from .look import style
+from .panel import Panel
+
+
+@dataclass(frozen=True, slots=True)
+class StagesView:
+    """The stages of one pass as a sentence, and the one we are at."""
+
+    names: tuple[str, ...]
+    layers: range
+    """Indices in `names` that are the model's layers."""
+    current: int
+    """Index of the stage that was last reached; −1 before the first."""
+
+
+class StageStrip(Panel[StagesView]):
+    """Shows a `StagesView` in one line."""
+
+    HAS_BORDER = False
+    DEFAULT_CSS = "StageStrip { height: 1; }"
+
+    def draw(self, view: StagesView, width: int, height: int) -> list[Strip]:
+        look = self.look
+        line = Line(width, style(look.text, look.ground)).gap(1)
+        parts, joint = _stage_parts(view, width - 2)
+        for place, (text, state) in enumerate(parts):
+            if place:
+                line.add(joint, style(look.line, look.ground))
+            tone = {
+                "past": style(look.what, look.ground),
+                "here": style(look.ink, look.what, True),
+                "ahead": style(look.quiet, look.ground),
+            }[state]
+            line.add(text, tone)
+        return [line.strip()]
+
+
+def _stage_parts(view: StagesView, room: int) -> tuple[list[tuple[str, str]], str]:
+    """Texts with ``past``, ``here`` or ``ahead``, and what stands between them, in the roomiest form that fits."""
+    states = ["past" if i < view.current else "here" if i == view.current else "ahead" for i in range(len(view.names))]
+    full = list(zip(view.names, states, strict=True))
+    for parts in (full, _joined_layers(view, full)):
+        for joint in (" ─ ", " "):
+            if sum(cell_width(text) for text, _ in parts) + len(joint) * (len(parts) - 1) <= room:
+                return parts, joint
+    return [part for part in _joined_layers(view, full) if part[1] == "here"] or full[:1], " "
+
+
+def _joined_layers(view: StagesView, parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The same with all layers in one part: ``L7/12`` while we are in them."""
+    count, first, last = len(view.layers), view.layers.start, view.layers.stop
+    inside = view.current in view.layers
+    text = f"L{view.current - first}/{count}" if inside else f"L0–L{count - 1}"
+    state = "here" if inside else "past" if view.current >= last else "ahead"
+    return [*parts[:first], (text, state), *parts[last:]]
