@@ -101,6 +101,17 @@ def parse_ablation(text: str) -> AblateHead | AblateMlp:
     )
 
 
+def edit_name(edit: Edit) -> str:
+    """The edit as the command line writes it, ``L.H`` or ``L.mlp``; a forced token as ``step:id``."""
+    match edit:
+        case AblateHead(layer=layer, head=head):
+            return f"{layer}.{head}"
+        case AblateMlp(layer=layer):
+            return f"{layer}.mlp"
+        case ForceToken(step=step, id=id):
+            return f"{step}:{id}"
+
+
 def edit_to_dict(edit: Edit) -> dict[str, Any]:
     """The edit as recordings keep it: its kind and its fields."""
     kind = next(name for name, cls in _KINDS.items() if type(edit) is cls)

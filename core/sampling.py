@@ -68,6 +68,17 @@ class SamplingConfig:
         """Whether the best token is taken without a draw."""
         return self.greedy or self.temperature == 0
 
+    def idle_stages(self) -> tuple[str, ...]:
+        """The stages of `STAGES` that change nothing under these settings."""
+        active = {
+            "repetition_penalty": self.repetition_penalty != 1,
+            "temperature": self.temperature != 1 and not self.is_greedy,
+            "top_k": self.top_k > 0 and not self.is_greedy,
+            "top_p": self.top_p < 1 and not self.is_greedy,
+            "min_p": self.min_p > 0 and not self.is_greedy,
+        }
+        return tuple(name for name, is_active in active.items() if not is_active)
+
     def distribution(self, logits: ArrayLike, previous_ids: Sequence[int] = ()) -> Scores:
         """What the draw is made from: float64 [V] that sums to 1.
 
@@ -169,31 +180,31 @@ class Chain:
         return float(raw.kept_values[id] - raw.logsumexp)
 
     def _run(self, raw: Scores, previous: Ids, where: str | None) -> tuple[Stage, ...]:
-        config, greedy = self.config, self.config.is_greedy
+        config, idle = self.config, self.config.idle_stages()
         stages = [self._stage("raw", True, None, raw)]
         penalised = raw
         if previous.size:
             penalised = penalise(raw, previous, config.repetition_penalty)
             _check_penalised(penalised, where)
-        stages.append(self._stage("repetition_penalty", config.repetition_penalty != 1, None, penalised))
-        heated = config.temperature != 1 and not greedy
+        stages.append(self._stage("repetition_penalty", "repetition_penalty" not in idle, None, penalised))
+        heated = "temperature" not in idle
         values = temper(penalised, config.temperature) if heated else penalised
         stages.append(self._stage("temperature", heated, None, values))
 
         ids: Ids | None = None
-        filters: tuple[tuple[str, bool, Callable[[Scores, Any], Ids], float], ...] = (
-            ("top_k", config.top_k > 0 and not greedy, top_k, config.top_k),
-            ("top_p", config.top_p < 1 and not greedy, top_p, config.top_p),
-            ("min_p", config.min_p > 0 and not greedy, min_p, config.min_p),
+        filters: tuple[tuple[str, Callable[[Scores, Any], Ids], float], ...] = (
+            ("top_k", top_k, config.top_k),
+            ("top_p", top_p, config.top_p),
+            ("min_p", min_p, config.min_p),
         )
-        for name, active, keep, setting in filters:
-            if active:
+        for name, keep, setting in filters:
+            if name not in idle:
                 kept = keep(values, setting)
                 ids = kept if ids is None else ids[kept]
                 values = values[kept]
-            stages.append(self._stage(name, active, ids, values))
+            stages.append(self._stage(name, name not in idle, ids, values))
 
-        if greedy:
+        if config.is_greedy:
             best = int(np.argmax(values))
             ids, probabilities = np.array([best]), np.ones(1)
         else:

@@ -62,7 +62,7 @@ class ModelFacts:
     """A SHA-256 over the weights, in hex."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Trace:
     """One run's memory. P prompt tokens, G generated; T positions that went through the model."""
 
@@ -79,6 +79,14 @@ class Trace:
     steps: list[Step] = field(default_factory=list)
     finish_reason: FinishReason | None = None
     """Why the run ended; None while it goes on."""
+
+    def __repr__(self) -> str:
+        return f"<Trace of {self.model.name}: {len(self.prompt_ids)} + {len(self.steps)} tokens, {self.finish_reason}>"
+
+    @property
+    def text(self) -> str:
+        """Prompt and continuation as text, U+FFFD where their bytes are not UTF-8."""
+        return b"".join(map(self.model.vocabulary.token_bytes, self.token_ids)).decode("utf-8", "replace")
 
     @property
     def token_ids(self) -> list[int]:

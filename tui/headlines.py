@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isinf
 
 from ..core.catalogue import mark, tr
+from ..core.edits import ForceToken, edit_name
 from ..core.events import (
     AttentionDone,
     BlockDone,
@@ -19,6 +20,7 @@ from ..core.events import (
 )
 from ..core.generation import Generation
 from ..core.models.model import Model
+from ..core.sampling import SamplingConfig
 from ..widgets.drawable import drawable
 from ..widgets.stage_strip import StagesView
 from ..widgets.title_line import Part, TitleView
@@ -55,6 +57,9 @@ def title_view(
         left.append(Part(f"· {tr(note)}", "quiet", 1))
     sizes = {"layers": config.layers, "heads": config.heads, "width": config.width}
     shape = tr("{layers} layers × {heads} heads × {width}", **sizes)
+    silenced = ", ".join(edit_name(e) for e in moment.trace.edits if not isinstance(e, ForceToken))
+    if silenced:
+        left.append(Part(tr("· without {parts}", parts=silenced), "here", 1))
     left.append(Part(f"· {FAMILIES.get(config.family, config.family)}", "quiet", 4))
     left.append(Part(shape, "quiet", 5))
     return TitleView(tuple(left), tuple(_status(moment, generation.max_new_tokens, cursor, running, speed)))
@@ -74,18 +79,22 @@ def _status(moment: Moment, wanted: int, cursor: Cursor, running: bool, speed: f
     state = f"▶ {pace}" if running else tr("■ end") if over and steps == len(trace.steps) else tr("‖ paused")
     parts = [place, Part(state, "here" if running else "plain", gap=2)]
     if steps:
-        parts.append(Part(tr("first {ms:.0f} ms", ms=trace.prefill_seconds * 1000), "quiet", 3, gap=2))
+        parts.append(Part(tr("first {ms:4.0f} ms", ms=trace.prefill_seconds * 1000), "quiet", 3, gap=2))
     if steps > 1:
-        parts.append(Part(tr("then {rate:.0f}/s", rate=trace.decode_rate), "quiet", 2, gap=2))
+        parts.append(Part(tr("then {rate:4.0f}/s", rate=trace.decode_rate), "quiet", 2, gap=2))
     return parts
 
 
-def stages_view(model: Model, last: Event | None, *, looking_back: bool) -> StagesView:
-    """The stages of a pass, the one that *last* completed lit, none before the first; all done when looking back."""
+def stages_view(model: Model, settings: SamplingConfig, last: Event | None, *, looking_back: bool) -> StagesView:
+    """The stages of a pass, the one that *last* completed lit, none before the first; all done when looking back.
+
+    Stages of sampling that *settings* leave off stand back.
+    """
     layers = model.config.layers
     names = (*_BEFORE, *(f"L{layer}" for layer in range(layers)), *_AFTER)
     current = len(names) - 1 if looking_back else -1 if last is None else _index(last, names)
-    return StagesView(tuple(map(tr, names)), range(len(_BEFORE), len(_BEFORE) + layers), current)
+    off = frozenset(names.index(_SAMPLING[name]) for name in settings.idle_stages())
+    return StagesView(tuple(map(tr, names)), range(len(_BEFORE), len(_BEFORE) + layers), current, off)
 
 
 def _index(event: Event, names: tuple[str, ...]) -> int:

@@ -1,20 +1,20 @@
-"""Every key and what it does, on one page."""
+"""Every key and what it does, and what the words on the screen mean, on one page."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Grid, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ..core.catalogue import tr
-from ..widgets.drawable import cell_width
 from ..widgets.look import Look
-from .keys import help_rows
+from .keys import WHAT_YOU_SEE, help_rows
 
 
 class HelpScreen(ModalScreen[None]):
@@ -29,16 +29,19 @@ class HelpScreen(ModalScreen[None]):
         self.look = look
 
     def compose(self) -> ComposeResult:
-        rows = list(help_rows())
-        column = max(cell_width(keys) for keys, _ in rows) + 3
-        lines = []
-        for keys, sentence in rows:
-            key = (keys + " " * (column - cell_width(keys)), f"bold {self.look.here}")
-            lines.append(Content.assemble(key, (sentence, self.look.text)))
         with VerticalScroll() as box:
-            yield Static(Content("\n").join(lines))
+            yield from self._table(help_rows())
+            yield Static(Content.styled(tr("what you see"), "bold"), classes="heading")
+            yield from self._table((tr(word), tr(sentence)) for word, sentence in WHAT_YOU_SEE)
         box.border_title = Content(tr("keys"))
         box.border_subtitle = Content(tr("esc leaves this list"))
+
+    def _table(self, rows: Iterable[tuple[str, str]]) -> ComposeResult:
+        """Two columns, so that a sentence that wraps stays in its own."""
+        with Grid():
+            for word, sentence in rows:
+                yield Static(Content.styled(word, f"bold {self.look.here}"))
+                yield Static(Content.styled(sentence, self.look.text))
 
     def on_click(self) -> None:
         self.dismiss()

@@ -80,6 +80,27 @@ def footer() -> KeysView:
     return KeysView(hints(_FOOTER), hints(_FOOTER_LAST))
 
 
+WHAT_YOU_SEE = (
+    (
+        mark("text"),
+        mark("What was given stands back, what was written is bold; the tint is surprise."),
+    ),
+    (
+        mark("attention"),
+        mark("Who looks at whom; a row adds up to 1. Colours go by the square root."),
+    ),
+    (mark("raw"), mark("The model's own probability, before any sampling stage.")),
+    (mark("final"), mark("The probability the token was drawn with; – where the named stage had taken it out.")),
+    (
+        mark("u"),
+        mark("A random number from 0 to 1: where it falls when shares lie side by side by id."),
+    ),
+    (mark("bits"), mark("Surprise: 1 bit is a coin toss, 10 bits are one chance in a thousand.")),
+    (mark("first, then"), mark("Time to the first token, and tokens a second after it, by the engine's own clock.")),
+)
+"""Words on the screen, and what they mean."""
+
+
 def help_rows() -> Iterator[tuple[str, str]]:
     """Keys and sentences, for the help."""
     for key in KEYS:

@@ -64,7 +64,7 @@ class PromptScreen(ModalScreen[str | None]):
 
     def on_mount(self) -> None:
         area = self.query_one(PromptArea)
-        area.move_cursor(area.document.end)
+        area.select_all()  # typing replaces the old prompt, an arrow keeps it
         area.focus()
         self._count_anew()
 

@@ -241,10 +241,12 @@ class MainScreen(Screen[None]):
 
     def _draw_moment(self, model: Model, moment: Moment) -> None:
         looking_back = self.cursor.step is not None
-        self.query_one(StageStrip).show(stages_view(model, self.last_event, looking_back=looking_back))
-        self.query_one(TokenStream).show(text_view(moment, self.cursor))
+        settings = moment.trace.settings_at(max(self.cursor.at_step(moment.steps), 0))
+        self.query_one(StageStrip).show(stages_view(model, settings, self.last_event, looking_back=looking_back))
         attention, candidates = self.query_one(AttentionMap), self.query_one(CandidateBars)
-        if view := attention_view(moment, self.cursor, attention.visible_queries):
+        view = attention_view(moment, self.cursor, attention.visible_queries)
+        self.query_one(TokenStream).show(text_view(moment, self.cursor, view))
+        if view:
             attention.show(view)
         if bars := candidates_view(moment, self.cursor, candidates.visible_rows()):
             candidates.show(bars)
@@ -393,7 +395,8 @@ class MainScreen(Screen[None]):
         return self.moment is not None and self.moment.trace.finish_reason is not None
 
     def _say_over(self) -> None:
-        self.say(tr("the run is at its end · r starts again · e takes another prompt · ← goes back"), "here")
+        sentence = tr("the run is at its end · r starts again · e takes another prompt · ← goes back")
+        self.say(sentence, "here", short=tr("the run is at its end · r starts again"))
 
     def _pause(self) -> None:
         if self.runner.gate.running:

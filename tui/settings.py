@@ -39,10 +39,14 @@ def read_settings(options: Mapping[str, Any], path: Path | None = None) -> dict[
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise CutawayError(tr("the settings cannot be read: {reason}", reason=error), where=str(path)) from error
     known = [name for name in options if name not in _NOT_SETTINGS]
-    return {name: _checked(name, value, known, path) for name, value in data.items()}
+    spelled = {name.replace("-", "_"): value for name, value in data.items()}
+    return {name: _checked(name, value, known, path) for name, value in spelled.items()}
 
 
 def _checked(name: str, value: object, known: list[str], path: Path) -> object:
+    if name in _NOT_SETTINGS:
+        what = tr("{name} belongs to one run and cannot be a setting", name=name)
+        raise CutawayError(what, where=str(path), hint=tr("give it on the command line"))
     if name not in known:
         import difflib
 

@@ -11,19 +11,20 @@ from functools import lru_cache
 import numpy as np
 
 from ..core.catalogue import mark, tr
+from ..core.edits import AblateHead, Edit
 from ..core.lens import attention_rows
 from ..core.sampling import SamplingConfig
 from ..core.scores import Candidates
 from ..core.trace import Trace
 from ..widgets.attention_map import AttentionView
-from ..widgets.candidate_bars import CandidateRow, CandidatesView
+from ..widgets.candidate_bars import CandidateRow, CandidatesView, percent
 from ..widgets.notice_line import NoticeView
 from ..widgets.token_stream import TokenStreamView
 from .cursor import Cursor
 from .moment import Moment
 
 REMOVED_BY = {
-    "raw": mark("impossible"),
+    "raw": mark("no score"),
     "top_k": "top-k",
     "top_p": "top-p",
     "min_p": "min-p",
@@ -32,10 +33,12 @@ REMOVED_BY = {
 """Stages that remove candidates, as the screen names them."""
 
 
-def text_view(moment: Moment, cursor: Cursor) -> TokenStreamView:
-    """The whole text, and the token of the moment looked at."""
+def text_view(moment: Moment, cursor: Cursor, attention: AttentionView | None = None) -> TokenStreamView:
+    """The whole text, the token of the moment looked at, and the two tokens of the cell in *attention*."""
     step = cursor.at_step(moment.steps)
-    return TokenStreamView(tuple(moment.cells), moment.prompt_length + step if step >= 0 else None)
+    current = moment.prompt_length + step if step >= 0 else None
+    marked = frozenset() if attention is None else frozenset({attention.query, attention.key})
+    return TokenStreamView(tuple(moment.cells), current, marked)
 
 
 def attention_view(moment: Moment, cursor: Cursor, visible_of: Callable[[int], int]) -> AttentionView | None:
@@ -55,7 +58,14 @@ def attention_view(moment: Moment, cursor: Cursor, visible_of: Callable[[int], i
     if not 0 <= key <= query:
         key = int(np.argmax(weights[query - first]))
     labels = tuple(cell.text for cell in moment.cells[:T])
-    return AttentionView(cursor.layer, cursor.head, weights, first, labels, query, key)
+    silent = any(is_silenced(edit, cursor, step) for edit in moment.trace.edits)
+    return AttentionView(cursor.layer, cursor.head, weights, first, labels, query, key, silent)
+
+
+def is_silenced(edit: Edit, cursor: Cursor, step: int) -> bool:
+    """Whether *edit* silences the head looked at, when the scores of *step* were computed."""
+    place = (cursor.layer, cursor.head)
+    return isinstance(edit, AblateHead) and (edit.layer, edit.head) == place and edit.since <= step
 
 
 def candidates_view(moment: Moment, cursor: Cursor, visible: int) -> CandidatesView | None:
@@ -82,6 +92,7 @@ def candidates_view(moment: Moment, cursor: Cursor, visible: int) -> CandidatesV
         how=_how(trace, step, settings),
         others=table.vocabulary - len(rows),
         others_raw=max(1.0 - float(table.raw.sum()), 0.0),
+        others_final=max(1.0 - float(table.final.sum()), 0.0),
         settings=describe(settings),
     )
 
@@ -108,33 +119,34 @@ def draw_notice(moment: Moment, cursor: Cursor) -> NoticeView:
     values: dict[str, object] = {
         "step": step,
         "token": moment.label(moment.prompt_length + step),
-        "share": f"{done.probability:.1%}".replace("%", " %"),
+        "share": percent(done.probability),
         "uniform": f"{done.uniform:.4f}",
         "bits": f"{-done.raw_logprob / float(np.log(2)):.1f}",
     }
     if done.forced:
         return NoticeView(
-            tr("token {step}: {token} was chosen by hand; to the model itself a surprise of {bits} bits", **values),
-            short=tr("token {step}: {token} was chosen by hand", **values),
+            tr("token {step}: ‹{token}› was put by hand; to the model a surprise of {bits} bits", **values),
+            short=tr("token {step}: ‹{token}› was put by hand", **values),
         )
     if trace.settings_at(step).is_greedy:
         return NoticeView(
-            tr("token {step}: {token} is the likeliest; to the model itself a surprise of {bits} bits", **values),
-            short=tr("token {step}: {token} is the likeliest", **values),
+            tr("token {step}: ‹{token}› is the likeliest; a surprise of {bits} bits", **values),
+            short=tr("token {step}: ‹{token}› is the likeliest", **values),
         )
     return NoticeView(
         tr(
-            "token {step}: u = {uniform} fell on {token}, {share} after all stages; raw, a surprise of {bits} bits",
+            "token {step}: ‹{token}› drawn, {share} after all stages (u = {uniform}, counted by token id); "
+            "a surprise of {bits} bits",
             **values,
         ),
-        short=tr("token {step}: u = {uniform} fell on {token}, {share} after all stages", **values),
+        short=tr("token {step}: ‹{token}› drawn, {share} after all stages; u = {uniform}", **values),
     )
 
 
 def _how(trace: Trace, step: int, settings: SamplingConfig) -> str:
     if trace.steps[step].forced:
-        return tr("chosen")
-    return tr("best") if settings.is_greedy else tr("u = {uniform:.2f}", uniform=trace.steps[step].uniform)
+        return tr("yours")
+    return tr("best") if settings.is_greedy else tr("drawn")
 
 
 def describe(settings: SamplingConfig) -> str:

@@ -41,6 +41,8 @@ class AttentionView:
     """Position of the query that is looked at."""
     key: int
     """Position of the key that is looked at."""
+    silent: bool = False
+    """Whether the head's output was set to zero after the weights were computed."""
 
     @property
     def weight(self) -> float:
@@ -113,7 +115,12 @@ class AttentionMap(Panel[AttentionView], can_focus=True):
         note = (
             tr("1 cell = {count} keys, their largest weight", count=pool) if pool > 1 else tr("weights after softmax")
         )
-        return tr("attention · layer {layer} head {head}", layer=view.layer, head=view.head), note
+        place = {"layer": view.layer, "head": view.head}
+        if view.silent:
+            return tr("attention · L{layer} H{head} · silenced", **place), note
+        if self.inner_size.width < 34:
+            return tr("attention · L{layer} H{head}", **place), note
+        return tr("attention · layer {layer} head {head}", **place), note
 
     def draw(self, view: AttentionView, width: int, height: int) -> list[Strip]:
         layout = Layout.of(len(view.labels), width, height)
@@ -268,7 +275,7 @@ def _strongest(view: AttentionView, cells: int, look: Look) -> Strip:
     line = _line(cells, look).gap(1)
     line.add(tr("{token} looks at", token=clip(view.labels[view.query], 12)), quiet)
     for key in np.argsort(-weights, kind="stable")[:8]:
-        label, share = clip(view.labels[key], 12), f"{weights[key]:.0%}"
+        label, share = clip(view.labels[key], 12), f"{weights[key]:.0%}".replace("%", " %")
         if cell_width(label) + len(share) + 4 > line.room or weights[key] < 0.005:
             break
         line.gap(2).add(label, style(look.what, look.panel)).gap(1).add(share)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from textual.strip import Strip
 
 from ..core.catalogue import tr
-from .drawable import cell_width, fit
+from .drawable import fit
 from .line import Line
 from .look import style
 from .panel import Panel
@@ -39,17 +39,19 @@ class CandidatesView:
     drawn: int
     """Index of the row that was taken."""
     how: str
-    """How it came about, in words: ``u = 0.41``, ``best``, ``chosen``."""
+    """How it came about, in a word: ``drawn``, ``best``, ``yours``."""
     others: int
     """Tokens not listed."""
     others_raw: float
     """Their raw probability together."""
+    others_final: float
+    """Their final probability together."""
     settings: str
     """The sampling settings, in words."""
 
 
 class CandidateBars(Panel[CandidatesView]):
-    """Shows a `CandidatesView`."""
+    """Shows a `CandidatesView`. A full bar is 100 %, always: a sure model and an unsure one look different."""
 
     def visible_rows(self) -> int:
         """How many candidates fit between the heading and the line for the others."""
@@ -69,10 +71,10 @@ class CandidateBars(Panel[CandidatesView]):
 
     def _heading(self, columns: _Columns, cells: int) -> Strip:
         quiet = style(self.look.quiet, self.look.panel)
-        line = self._line(cells).gap(columns.rank + 1).add(fit(tr("token"), columns.token + 1), quiet)
+        line = self._line(cells).gap(columns.rank + 1).add(fit(tr("token"), columns.token), quiet)
         if columns.raw:
-            line.add(fit(tr("raw"), columns.raw, "right"), quiet).gap(2)
-        return line.add(fit(tr("final"), 7, "right"), quiet).strip()
+            line.gap(1).add(fit(tr("raw"), PERCENT, "right"), quiet)
+        return line.gap(1).add(fit(tr("final"), PERCENT, "right"), quiet).strip()
 
     def _row(self, view: CandidatesView, index: int, columns: _Columns, cells: int) -> Strip:
         row, drawn, look = view.rows[index], index == view.drawn, self.look
@@ -80,63 +82,45 @@ class CandidateBars(Panel[CandidatesView]):
         quiet, plain = style(look.quiet, look.panel), style(look.text, look.panel)
         name = style(look.here, look.panel, True) if drawn else quiet if out else plain
         line = self._line(cells).add(fit(str(row.rank), columns.rank, "right"), quiet).gap(1)
-        line.add(fit(row.text, columns.token), name).gap(1)
+        line.add(fit(row.text, columns.token), name)
         if columns.raw:
-            line.add(fit(_percent(row.raw), columns.raw, "right"), quiet).gap(2)
-        line.add(fit("–" if out else _percent(row.final), 7, "right"), name if drawn else quiet if out else plain).gap(
-            1
-        )
-        note = _note(view, index, columns.room)
-        best = max((each.final for each in view.rows), default=1.0) or 1.0
-        share = row.raw if out else row.final
+            line.gap(1).add(fit(percent(row.raw), PERCENT, "right"), quiet)
+        final = name if drawn else quiet if out else plain
+        line.gap(1).add(fit("–" if out else percent(row.final), PERCENT, "right"), final)
+        note = f"◂ {view.how}" if drawn else row.removed_by or ""
+        line.gap(1).add(fit(note, NOTE), style(look.here, look.panel) if drawn else quiet).gap(1)
         colour = look.here if drawn else look.line if out else look.what
-        fits = columns.bar + _with_gap(note) <= columns.room
-        line.add(bar(share / best, columns.bar) if fits else "", style(colour, look.panel))
-        if note:
-            line.gap(1 if fits else 0).add(note, style(look.here, look.panel) if drawn else quiet)
-        return line.strip()
+        return line.add(bar(row.raw if out else row.final, line.room - 1), style(colour, look.panel)).strip()
 
     def _others(self, view: CandidatesView, columns: _Columns, cells: int) -> Strip:
+        """The tokens that are not listed, their shares in the same columns."""
         quiet = style(self.look.quiet, self.look.panel)
-        values = {"count": f"{view.others:,}", "share": _percent(view.others_raw)}
-        text = tr("other {count} tokens {share} raw", **values)
-        if cell_width(text) > cells - columns.rank - 2:
-            text = tr("{count} others {share}", **values)
-        return self._line(cells).gap(columns.rank + 1).add(text, quiet).strip()
+        text = tr("{count} others", count=f"{view.others:,}")
+        line = self._line(cells).add(fit(text, columns.rank + 1 + columns.token, "right"), quiet)
+        if columns.raw:
+            line.gap(1).add(fit(percent(view.others_raw), PERCENT, "right"), quiet)
+        return line.gap(1).add(fit(percent(view.others_final), PERCENT, "right"), quiet).strip()
+
+
+PERCENT = 7
+"""Columns of a percentage, as wide as ``100.0 %``."""
+NOTE = 7
+"""Columns of what is said beside a candidate: drawn, or the stage that removed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
+    """Columns of a panel; they depend on its width, hardly on what it shows, so that nothing jumps."""
+
     rank: int
     token: int
-    raw: int
-    """0 where there is no room for it."""
-    room: int
-    """Columns for the bar and the note beside it."""
-    bar: int
-    """Columns of a full bar, the same in every row: two bars compare only so."""
+    raw: bool
+    """Whether there is room for raw probabilities."""
 
     @classmethod
     def fitting(cls, cells: int, view: CandidatesView) -> _Columns:
-        """The token column takes what its texts need, as far as numbers and bars leave it room."""
-        raw = 8 if cells >= 46 else 0
         rank = max([2, *(len(str(row.rank)) for row in view.rows)])
-        widest = max((cell_width(row.text) for row in view.rows), default=5)
-        token = min(max(widest, 10), max(cells // 3, 5))
-        room = max(cells - rank - token - (raw + 2 if raw else 0) - 12, 0)
-        notes = max((_with_gap(_note(view, index, room)) for index in range(len(view.rows))), default=0)
-        return cls(rank, token, raw, room, room - notes if room - notes >= 6 else max(room - 2, 0))
-
-
-def _note(view: CandidatesView, index: int, room: int) -> str:
-    """What stands beside a row's bar."""
-    if index == view.drawn:
-        return f"◂ {view.how}" if room >= 22 else "◂"
-    return view.rows[index].removed_by or ""
-
-
-def _with_gap(note: str) -> int:
-    return cell_width(note) + 1 if note else 0
+        return cls(rank, 18 if cells >= 70 else 12 if cells >= 50 else min(max(cells - 22, 5), 10), cells >= 50)
 
 
 def bar(share: float, cells: int) -> str:
@@ -146,7 +130,7 @@ def bar(share: float, cells: int) -> str:
     return "█" * full + (EIGHTHS[rest] if rest else "")
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """A probability as people read it: ``31.2 %``, ``0.04 %``, ``<0.01 %``."""
     if 0 < share < 0.0001:
         return "<0.01 %"

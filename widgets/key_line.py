@@ -26,18 +26,20 @@ class KeyHint:
     label: str
 
     @property
+    def text(self) -> str:
+        """How the keys are written: arrows side by side, others apart."""
+        keys = [key for key, _ in self.keys]
+        return ("" if all(len(key) == 1 and not key.isascii() for key in keys) else " ").join(keys)
+
+    @property
     def cells(self) -> int:
         """Columns it takes."""
-        return sum(cell_width(key) for key, _ in self.keys) + len(self.keys) + cell_width(self.label)
+        return cell_width(self.text) + 1 + cell_width(self.label)
 
     def action_at(self, column: int) -> str:
         """What a click on *column* of the hint asks for: the key it is on, or the first one's."""
-        end = 0
-        for key, action in self.keys:
-            end += cell_width(key) + 1
-            if column < end:
-                return action
-        return self.keys[0][1]
+        share = column * len(self.keys) // cell_width(self.text)
+        return self.keys[share if share < len(self.keys) else 0][1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +67,7 @@ class KeyLine(Panel[KeysView]):
         look = self.look
         line = Line(width, style(look.text, look.ground))
         for column, hint in _placed(view, width):
-            line.to(column)
-            for key, _ in hint.keys:
-                line.add(key, style(look.here, look.ground, True)).gap(1)
+            line.to(column).add(hint.text, style(look.here, look.ground, True)).gap(1)
             line.add(hint.label, style(look.quiet, look.ground))
         return [line.strip()]
 

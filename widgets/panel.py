@@ -94,10 +94,10 @@ class Panel(Widget, Generic[View]):
         self.redraw()
 
     def on_focus(self) -> None:
-        self.redraw()
+        self.call_later(self.redraw)  # `has_focus` changes only after this
 
     def on_blur(self) -> None:
-        self.redraw()
+        self.call_later(self.redraw)
 
     def inner_offset(self, event: events.MouseEvent) -> tuple[int, int] | None:
         """Column and row of a mouse event inside the border, or None."""

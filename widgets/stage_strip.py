@@ -21,6 +21,8 @@ class StagesView:
     """Indices in `names` that are the model's layers."""
     current: int
     """Index of the stage that was last reached; −1 before the first."""
+    off: frozenset[int] = frozenset()
+    """Indices of stages that the settings let do nothing."""
 
 
 class StageStrip(Panel[StagesView]):
@@ -40,20 +42,27 @@ class StageStrip(Panel[StagesView]):
                 "past": style(look.what, look.ground),
                 "here": style(look.ink, look.what, True),
                 "ahead": style(look.quiet, look.ground),
+                "off": style(look.line, look.ground),
             }[state]
             line.add(text, tone)
         return [line.strip()]
 
 
 def _stage_parts(view: StagesView, room: int) -> tuple[list[tuple[str, str]], str]:
-    """Texts with ``past``, ``here`` or ``ahead``, and what stands between them, in the roomiest form that fits."""
-    states = ["past" if i < view.current else "here" if i == view.current else "ahead" for i in range(len(view.names))]
+    """Texts, each ``past``, ``here``, ``ahead`` or ``off``, and what stands between, in the roomiest form that fits."""
+    states = [_state(view, index) for index in range(len(view.names))]
     full = list(zip(view.names, states, strict=True))
     for parts in (full, _joined_layers(view, full)):
         for joint in (" ─ ", " "):
             if sum(cell_width(text) for text, _ in parts) + len(joint) * (len(parts) - 1) <= room:
                 return parts, joint
     return [part for part in _joined_layers(view, full) if part[1] == "here"] or full[:1], " "
+
+
+def _state(view: StagesView, index: int) -> str:
+    if index == view.current:
+        return "here"
+    return "off" if index in view.off else "past" if index < view.current else "ahead"
 
 
 def _joined_layers(view: StagesView, parts: list[tuple[str, str]]) -> list[tuple[str, str]]:

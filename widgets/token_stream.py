@@ -16,6 +16,8 @@ from .panel import Panel
 
 Kind = Literal["added", "prompt", "written"]
 
+UNDERLINED = Style(underline=True)
+
 FULL_TINT_BITS = 12.0
 """Surprisal, in bits, that gets the strongest tint."""
 
@@ -41,6 +43,8 @@ class TokenStreamView:
     tokens: tuple[TokenCell, ...]
     current: int | None
     """Index of that token; those after it are barely there. None before anything was written."""
+    marked: frozenset[int] = frozenset()
+    """Indices that are underlined: the tokens somebody looks at elsewhere."""
 
 
 class TokenStream(Panel[TokenStreamView]):
@@ -52,18 +56,19 @@ class TokenStream(Panel[TokenStreamView]):
         return [self._line(view, line, width) for line in lines[first : first + height]]
 
     def titles(self, view: TokenStreamView | None) -> tuple[str, str]:
-        return tr("text"), tr("prompt dim · written bright · redder is more surprising")
+        return tr("text"), tr("prompt quiet · written bold · the tint is surprise")
 
     def _line(self, view: TokenStreamView, line: list[tuple[int, str]], width: int) -> Strip:
         look = self.look
         built = Line(width, style(look.text, look.panel)).gap(1)
         for index, text in line:
             if view.current is None or index < view.current:
-                built.add(text, _style(view.tokens[index], look))
+                tone = _style(view.tokens[index], look)
             elif index == view.current:
-                built.add(text, style(look.ink, look.here, True))
+                tone = style(look.ink, look.here, True)
             else:
-                built.add(text, style(look.line, look.panel))
+                tone = style(look.line, look.panel)
+            built.add(text, tone + UNDERLINED if index in view.marked else tone)
         return built.strip()
 
 

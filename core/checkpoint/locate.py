@@ -56,7 +56,8 @@ def _not_found(name: str) -> ModelError:
         tr("no model is called {name}", name=shown(name)),
         where=tr("neither a path, nor an embedded model, nor in the cache {folder}", folder=hub_cache()),
         hint=tr(
-            "embedded: {names}; otherwise give a folder with config.json and model.safetensors",
+            "embedded: {names}; otherwise give a folder with config.json and model.safetensors, or fill the cache with "
+            "hf download OWNER/NAME",
             names=", ".join(embedded_models()),
         ),
     )

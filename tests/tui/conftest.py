@@ -96,10 +96,13 @@ class Person:
     async def has_pictures(self, count: int) -> None:
         await self.until(lambda: len(list(self.folder.glob("*.svg"))) == count)
 
-    async def opens_editor(self) -> PromptScreen:
+    async def opens_editor(self, *, keeping: bool = True) -> PromptScreen:
+        """Open the prompt editor; *keeping* the old prompt, go to its end."""
         await self.press("e")
         await self.until(lambda: isinstance(self.app.screen, PromptScreen))
         assert isinstance(self.app.screen, PromptScreen)
+        if keeping:
+            await self.press("right")
         return self.app.screen
 
     @property

@@ -45,7 +45,7 @@ def test_a_model_may_have_any_name(run: Generation, fable: Model) -> None:
 
 
 def test_how_it_goes(run: Generation) -> None:
-    assert "token 0 of 3" in title(run, 0) and "first" not in title(run, 0)
+    assert "3 tokens to write" in title(run, 0) and "first" not in title(run, 0)
     assert "token 0 of 3" in title(run, 1) and "first" in title(run, 1) and "then" not in title(run, 1)
     assert "token 1 of 3" in title(run, 2) and "then" in title(run, 2)
     assert "▶ 8/s" in title(run, 2, running=True) and "▶ 0.5/s" in title(run, 2, running=True, speed=0.5)
@@ -57,8 +57,11 @@ def test_how_it_goes(run: Generation) -> None:
 
 def test_the_time_to_the_first_token_and_the_rate_after_it(run: Generation) -> None:
     seconds = [step.seconds for step in run.trace.steps]
-    assert f"first {seconds[0] * 1000:.0f} ms" in title(run, 3)
-    assert f"then {2 / sum(seconds[1:]):.0f}/s" in title(run, 3)
+    assert f"first {seconds[0] * 1000:4.0f} ms" in title(run, 3)
+    assert f"then {2 / sum(seconds[1:]):4.0f}/s" in title(run, 3)
+
+
+SAMPLING = SamplingConfig(temperature=0.8, top_k=40)
 
 
 def test_stages_light_up_in_order(fable: Model) -> None:
@@ -68,7 +71,7 @@ def test_stages_light_up_in_order(fable: Model) -> None:
     for event in generation:
         if isinstance(event, Finished):
             break
-        view = stages_view(fable, event, looking_back=False)
+        view = stages_view(fable, SAMPLING, event, looking_back=False)
         name = view.names[view.current]
         if isinstance(previous, TokenChosen):
             assert name == "embed"
@@ -76,11 +79,11 @@ def test_stages_light_up_in_order(fable: Model) -> None:
             seen = ["tokenize"]
         seen.append(name)
         previous = event
-    assert list(dict.fromkeys(seen)) == list(stages_view(fable, None, looking_back=True).names)
+    assert list(dict.fromkeys(seen)) == list(stages_view(fable, SAMPLING, None, looking_back=True).names)
 
 
 def test_all_stages_are_done_at_an_older_moment(fable: Model) -> None:
-    assert stages_view(fable, None, looking_back=False).current == -1
-    view = stages_view(fable, None, looking_back=True)
+    assert stages_view(fable, SAMPLING, None, looking_back=False).current == -1
+    view = stages_view(fable, SAMPLING, None, looking_back=True)
     assert view.current == len(view.names) - 1
     assert [view.names[layer] for layer in view.layers] == ["L0", "L1", "L2", "L3"]

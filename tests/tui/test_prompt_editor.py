@@ -66,6 +66,14 @@ async def test_tokens_are_there_while_one_writes(open_app: OpenApp) -> None:
         assert len(person.trace.steps) == 2
 
 
+async def test_typing_replaces_the_old_prompt(open_app: OpenApp) -> None:
+    async with open_app("A dog", max_new_tokens=2) as person:
+        await person.has_ended()
+        editor = await person.opens_editor(keeping=False)
+        await person.press("h", "i")
+        assert editor.text == "hi"
+
+
 async def test_opening_the_editor_pauses(open_app: OpenApp) -> None:
     async with open_app(speed=32.0, max_new_tokens=400) as person:
         await person.has_steps(1)
@@ -129,7 +137,8 @@ async def test_enter_waits_until_the_prompt_is_known_to_fit(open_app: OpenApp, m
         await person.until(lambda: "602 tokens" in count_of(editor))
         assert person.app.screen is editor and person.trace is before
         counted.clear()
-        await person.press("ctrl+u", "h", "i", "enter")
+        editor.query_one(TextArea).clear()
+        await person.press("h", "i", "enter")
         assert person.app.screen is editor
         counted.set()
         await person.until(lambda: person.trace is not before)

@@ -115,7 +115,9 @@ async def test_going_back_says_what_happened_there(open_app: OpenApp) -> None:
             await person.has_steps(step + 1)
         for step in (1, 0):
             await person.press("left")
-            assert person.notice.startswith(f"token {step}: u = {person.trace.steps[step].uniform:.4f} fell on")
+            assert person.notice.startswith(
+                f"token {step}: ‹{person.moment.label(person.moment.prompt_length + step)}› drawn"
+            )
 
 
 async def test_layer_and_head_stay_within_the_model(open_app: OpenApp) -> None:

@@ -10,12 +10,12 @@ import pytest
 from textual.strip import Strip
 
 from cutaway.widgets.attention_map import AttentionMap, AttentionView, Layout
-from cutaway.widgets.notice_line import NoticeLine, NoticeView
-from cutaway.widgets.title_line import Part, TitleLine, TitleView
 from cutaway.widgets.candidate_bars import CandidateBars, CandidateRow, CandidatesView
 from cutaway.widgets.look import look
+from cutaway.widgets.notice_line import NoticeLine, NoticeView
 from cutaway.widgets.panel import frame
 from cutaway.widgets.picture import to_svg
+from cutaway.widgets.title_line import Part, TitleLine, TitleView
 from cutaway.widgets.token_stream import TokenCell, TokenStream, TokenStreamView
 
 WIDTH = 100
@@ -68,7 +68,7 @@ def test_pictures_of_attention(hostile_tokens: list[str], count: int) -> None:
 def test_pictures_of_candidates(hostile_tokens: list[str]) -> None:
     for pack in packs(hostile_tokens, 400):
         rows = tuple(CandidateRow(place, text, 0.1, 0.2, None) for place, text in enumerate(pack))
-        view = CandidatesView(rows, 3, pack[0], 0, 0.0, pack[-1])
+        view = CandidatesView(rows, 3, pack[0], 0, 0.0, 0.0, pack[-1])
         drawn = text_of(framed(CandidateBars().draw(view, INSIDE, len(rows) + 2), pack[1]))
         short = [text for text in pack if len(text) < 10 and " " not in text]
         assert all(text in drawn for text in short if text.isascii())

@@ -47,6 +47,10 @@ def _check(options: argparse.Namespace) -> None:
     from ...widgets.look import COLORMAPS, THEMES
 
     locate(options.model)
+    if not os.path.isdir(os.path.expanduser(options.output_dir)):
+        raise CutawayError(
+            tr("there is no such folder for pictures"), where=str(options.output_dir), hint=tr("make it first")
+        )
     for name, value, known in (
         ("--theme", options.theme, THEMES),
         ("--colormap", options.colormap, COLORMAPS),
