@@ -235,7 +235,7 @@ def _map_row(view: AttentionView, row: int, levels: NDArray[np.uint8], layout: L
     for start, stop in _runs(levels[:present], cursor):
         ground = look.levels[levels[start]]
         if start == cursor:
-            ink = look.ink if (levels[start] >= LEVELS // 2) == (look.name == "dark") else look.text
+            ink = look.ink if levels[start] >= LEVELS // 2 else look.text
             line.add("[]" if layout.cell == 2 else "+", style(ink, ground, True))
         else:
             line.add(" " * (layout.cell * (stop - start)), style(look.text, ground))
