@@ -244,7 +244,7 @@ class MainScreen(Screen[None]):
         settings = moment.trace.settings_at(max(self.cursor.at_step(moment.steps), 0))
         self.query_one(StageStrip).show(stages_view(model, settings, self.last_event, looking_back=looking_back))
         attention, candidates = self.query_one(AttentionMap), self.query_one(CandidateBars)
-        view = attention_view(moment, self.cursor, attention.visible_queries)
+        view = attention_view(moment, self.cursor, attention.visible_queries, attention.view)
         self.query_one(TokenStream).show(text_view(moment, self.cursor, view))
         if view:
             attention.show(view)

@@ -41,9 +41,14 @@ def text_view(moment: Moment, cursor: Cursor, attention: AttentionView | None = 
     return TokenStreamView(tuple(moment.cells), current, marked)
 
 
-def attention_view(moment: Moment, cursor: Cursor, visible_of: Callable[[int], int]) -> AttentionView | None:
+def attention_view(
+    moment: Moment, cursor: Cursor, visible_of: Callable[[int], int], shown: AttentionView | None = None
+) -> AttentionView | None:
     """One head as it stood when the token of the moment was drawn; the newest queries, or those around the
-    one that is looked at; *visible_of* says how many fit for so many keys."""
+    one that is looked at; *visible_of* says how many fit for so many keys.
+
+    What is *shown* of the same text stays where it is while the one that is looked at is in sight.
+    """
     step = cursor.at_step(moment.steps)
     if step < 0:
         return None
@@ -51,7 +56,11 @@ def attention_view(moment: Moment, cursor: Cursor, visible_of: Callable[[int], i
     visible = visible_of(T)
     query, key = cursor.cell or (T - 1, -1)
     query = min(query, T - 1)
-    first = max(min(T - visible, query), 0)
+    first = newest = max(T - visible, 0)
+    if cursor.cell is not None:
+        if shown is not None and len(shown.labels) == T:
+            first = max(shown.first, query - visible + 1)
+        first = min(first, query, newest)
     stop = min(first + visible, T)
     weights = np.zeros((stop - first, T), np.float32)
     weights[:, :stop] = attention_rows(moment.trace, cursor.layer, cursor.head, first, stop)

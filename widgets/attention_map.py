@@ -97,6 +97,9 @@ class AttentionMap(Panel[AttentionView], can_focus=True):
         Binding("right", "move(0, 1)", show=False),
     ]
 
+    _moved: tuple[int, int] | None = None
+    """Where keys have moved to since the present view was shown."""
+
     @dataclass
     class Pointed(Message):
         """Somebody points at a cell, or no longer at any."""
@@ -162,11 +165,17 @@ class AttentionMap(Panel[AttentionView], can_focus=True):
         if not self.has_focus:
             self.post_message(self.Pointed(None))
 
+    def show(self, view: AttentionView) -> None:
+        self._moved = None
+        super().show(view)
+
     def action_move(self, queries: int, keys: int) -> None:
-        """Point at a neighbour of the cell that is looked at."""
+        """Point at a neighbour of the cell that is looked at, or was last moved to: keys may outrun the screen."""
         if view := self.view:
-            query = min(max(view.query + queries, 0), len(view.labels) - 1)
-            self.post_message(self.Pointed((query, min(max(view.key + keys, 0), query))))
+            query, key = self._moved or (view.query, view.key)
+            query = min(max(query + queries, 0), len(view.labels) - 1)
+            self._moved = query, min(max(key + keys, 0), query)
+            self.post_message(self.Pointed(self._moved))
 
 
 def pooled(weights: NDArray[np.float32], pool: int) -> NDArray[np.float32]:

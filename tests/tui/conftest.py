@@ -86,6 +86,9 @@ class Person:
     async def looks_at(self, cell: tuple[int, int] | None) -> None:
         await self.until(lambda: self.screen.cursor.cell == cell and not self.screen._stale)
 
+    async def looks_at_query(self, query: int) -> None:
+        await self.until(lambda: self.attention.query == query and not self.screen._stale)
+
     async def fills(self, size: tuple[int, int]) -> None:
         """Wait until the terminal has this size and the screen fills it."""
         await self.until(lambda: [cell_len(row) for row in self.rows] == [size[0]] * size[1])

@@ -114,6 +114,12 @@ async def test_a_map_longer_than_the_panel_scrolls_to_the_cell(open_app: OpenApp
         assert looked.first == looked.query
         assert looked.weight == pytest.approx(exact(person, looked.query, looked.key), abs=1e-6)
         assert f"{looked.weight:.4f}" in legend(person)
+        panel = person.screen.query_one(AttentionMap)
+        layout = Layout.of(len(looked.labels), *panel.inner_size)
+        for row in (3, 1, 3):  # the map stays where it is under the mouse
+            await person.pilot.hover(panel, (1 + layout.left, 1 + layout.header + row))
+            await person.looks_at_query(looked.first + row)
+            assert person.attention.first == looked.first
 
 
 async def test_every_hint_can_be_clicked(open_app: OpenApp) -> None:

@@ -7,14 +7,16 @@ Renew the pictures with ``pytest tests/tui/test_snapshots.py --snapshot-update``
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 import textual
+from textual.containers import VerticalScroll
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from cutaway.core.cache import ActivationCache, Floats
 from cutaway.core.edits import Edits
@@ -93,15 +95,24 @@ def clockwork(fable: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textual.widgets.TextArea.cursor_blink", False)
 
 
-async def reach_the_end(pilot: Pilot[None]) -> MainScreen:
-    """Wait until all that could still change the screen has happened."""
-    for _ in range(1000):
+async def until(pilot: Pilot[None], happened: Callable[[], object]) -> None:
+    """Wait until it has *happened* and was drawn."""
+    for _ in range(2000):
         await pilot.pause(0.01)
-        screen = pilot.app.screen
-        if isinstance(screen, MainScreen) and screen.moment is not None and screen.moment.steps == TOKENS:
-            if not screen._stale and screen.moment.cells[1].surprisal is not None:
-                return screen
-    raise AssertionError("it never came to its end")
+        if happened():
+            return
+    raise AssertionError("it never happened")
+
+
+async def reach_the_end(pilot: Pilot[None]) -> MainScreen:
+    """Wait until all has happened that the run itself still changes on the screen."""
+    app = pilot.app
+    await until(pilot, lambda: isinstance(app.screen, MainScreen) and app.screen.moment is not None)
+    screen = app.screen
+    assert isinstance(screen, MainScreen) and screen.moment is not None
+    moment = screen.moment
+    await until(pilot, lambda: moment.steps == TOKENS and moment.cells[1].surprisal is not None and not screen._stale)
+    return screen
 
 
 def an_app(**options: Any) -> CutawayApp:
@@ -120,7 +131,8 @@ def test_looking_back_in_the_light(snap_compare: Any) -> None:
     async def look_back(pilot: Pilot[None]) -> None:
         screen = await reach_the_end(pilot)
         await pilot.press(*["left"] * 8, "up", "right_square_bracket", "tab", "up", "up", "left")
-        await pilot.pause(0.05)
+        newest = 8 + (TOKENS - 9) - 1
+        await until(pilot, lambda: (screen.cursor.cell or (0, 0))[0] == newest - 2 and not screen._stale)
         assert screen.cursor.step == TOKENS - 9
 
     assert snap_compare(an_app(theme="light"), terminal_size=(120, 40), run_before=look_back)
@@ -132,25 +144,19 @@ def test_help(snap_compare: Any) -> None:
     async def ask(pilot: Pilot[None]) -> None:
         await reach_the_end(pilot)
         await pilot.press("question_mark")
-        await pilot.pause(0.05)
-        assert isinstance(pilot.app.screen, HelpScreen)
+        await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
+        await until(pilot, lambda: pilot.app.screen.query_one(VerticalScroll).has_focus)
 
     assert snap_compare(an_app(), terminal_size=(80, 24), run_before=ask)
 
 
 def test_the_prompt_editor(snap_compare: Any) -> None:
-    """A prompt with something that must not be drawn in it."""
+    """The old prompt, selected, and its tokens."""
 
     async def write(pilot: Pilot[None]) -> None:
         await reach_the_end(pilot)
         await pilot.press("e")
-        await pilot.pause(0.05)
-        editor = pilot.app.screen
-        assert isinstance(editor, PromptScreen)
-        for _ in range(1000):
-            await pilot.pause(0.002)
-            if "7 tokens" in str(editor.query_one("#count").render()):
-                break
-        await pilot.pause(0.05)
+        await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
+        await until(pilot, lambda: "8 tokens" in str(pilot.app.screen.query_one("#count", Static).content))
 
     assert snap_compare(an_app(), terminal_size=(80, 24), run_before=write)

@@ -124,6 +124,23 @@ def test_the_newest_queries_are_in_sight() -> None:
     assert (view.first, len(view.weights)) == (T - 5, 5)
 
 
+def test_the_window_moves_no_further_than_the_cell_needs() -> None:
+    moment = Moment(a_run(SETTINGS[0]).trace, STEPS)
+    T, visible = len(PROMPT) + STEPS - 1, 5
+    shown = attention(moment, Cursor(), lambda keys: visible)
+    rng = np.random.default_rng(3)
+    for query in [T - 1, T - 6, T - 7, 0, 3, 4, 5, *map(int, rng.integers(0, T, 50)), T - 1]:
+        view = attention_view(moment, Cursor(cell=(query, 0)), lambda keys: visible, shown)
+        assert view is not None and view.first <= query < view.first + visible <= T
+        if shown.first <= query < shown.first + visible:
+            assert view.first == shown.first
+        shown = view
+    followed = attention_view(moment, Cursor(), lambda keys: visible, shown)
+    assert followed is not None and followed.first == T - visible
+    earlier = attention_view(moment, Cursor(0, cell=(2, 0)), lambda keys: visible, followed)
+    assert earlier is not None and earlier.first == 2
+
+
 def test_a_cell_of_a_later_moment_is_brought_into_this_one() -> None:
     moment = Moment(a_run(SETTINGS[0]).trace, STEPS)
     view = attention(moment, Cursor(0, cell=(len(PROMPT) + 5, len(PROMPT) + 4)))

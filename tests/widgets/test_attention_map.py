@@ -288,6 +288,7 @@ async def test_mouse_and_arrows_point_at_cells() -> None:
         await pilot.pause()
         view = app.shown
         for arrow, down, right in (("up", -1, 0), ("down", 1, 0), ("left", 0, -1), ("right", 0, 1)):
+            panel.show(view)
             await pilot.press(arrow)
             await pilot.pause()
             query = min(max(view.query + down, 0), 11)
@@ -307,3 +308,15 @@ async def test_arrows_stop_at_the_edges() -> None:
             await pilot.pause()
             assert len(app.said) == 4
             assert all(said is not None and 0 <= said[1] <= said[0] < 3 for said in app.said)
+
+
+async def test_arrows_may_outrun_the_screen() -> None:
+    """Every one counts, even if several come before the first was drawn."""
+    app = MapApp(a_view(12, 12))
+    async with app.run_test(size=(62, 24)) as pilot:
+        panel = app.query_one(AttentionMap)
+        panel.show(AttentionView(0, 0, app.shown.weights, 0, app.shown.labels, 11, 5))
+        panel.focus()
+        await pilot.press("up", "up", "up", "right")
+        await pilot.pause()
+        assert app.said == [(10, 5), (9, 5), (8, 5), (8, 6)]
