@@ -23,7 +23,7 @@ def layer_norm(x: Floats, weight: Floats, bias: Floats, epsilon: float) -> Float
     width = x.shape[-1]
     centred = x - np.add.reduce(x, axis=-1, keepdims=True) / np.float32(width)  # [n, D]
     variance = np.add.reduce(centred * centred, axis=-1, keepdims=True) / np.float32(width)  # [n, 1]
-    centred *= 1.0 / np.sqrt(variance + np.float32(epsilon))
+    centred /= np.sqrt(variance + np.float32(epsilon))
     centred *= weight
     centred += bias
     return centred

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -107,6 +107,8 @@ class Stage:
     kept_values: Scores
     """Their scores [m] or [V]; in ``final`` their probabilities."""
     vocabulary: int
+    known_logsumexp: float | None = None
+    """`logsumexp`, where it came along with something else: an exponential of every score is dear."""
 
     @cached_property
     def values(self) -> Scores:
@@ -133,6 +135,8 @@ class Stage:
     @cached_property
     def logsumexp(self) -> float:
         """Natural logarithm of the sum of exp(scores): what turns this stage's scores into probabilities."""
+        if self.known_logsumexp is not None:
+            return self.known_logsumexp
         return 0.0 if self.name == "final" else log_sum_exp(self.kept_values)
 
 
@@ -208,7 +212,9 @@ class Chain:
             best = int(np.argmax(values))
             ids, probabilities = np.array([best]), np.ones(1)
         else:
-            probabilities = softmax(values)
+            probabilities, logsumexp = normalised(values)
+            if values is raw:
+                stages[0] = replace(stages[0], known_logsumexp=logsumexp)
         stages.append(self._stage("final", True, ids, probabilities))
         return tuple(stages)
 
@@ -264,12 +270,19 @@ def min_p(scores: Scores, p: float) -> Ids:
     return np.flatnonzero(scores >= scores.max() + math.log(p))
 
 
-def softmax(scores: Scores) -> Scores:
-    """Probabilities [m] of *scores* [m], the maximum subtracted first."""
+def normalised(scores: Scores) -> tuple[Scores, float]:
+    """Probabilities [m] of *scores* [m], the maximum subtracted first, and log Σ exp(scores)."""
+    best = scores.max()
     with np.errstate(over="ignore"):  # scores may lie farther apart than any number
-        weights: Scores = np.exp(scores - scores.max())
-    weights /= weights.sum()
-    return weights
+        weights: Scores = np.exp(scores - best)
+    total = weights.sum()
+    weights /= total
+    return weights, float(best + np.log(total))
+
+
+def softmax(scores: Scores) -> Scores:
+    """Probabilities [m] of *scores* [m]."""
+    return normalised(scores)[0]
 
 
 def log_sum_exp(scores: Scores) -> float:
