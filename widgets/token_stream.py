@@ -18,6 +18,8 @@ Kind = Literal["added", "prompt", "written"]
 
 UNDERLINED = Style(underline=True)
 
+QUIET_TINT = 0.25
+"""Strength of a tint from which quiet text could no longer be read on it."""
 FULL_TINT_BITS = 12.0
 """Surprisal, in bits, that gets the strongest tint."""
 
@@ -101,7 +103,9 @@ def wrap(tokens: tuple[TokenCell, ...], columns: int, current: int | None) -> tu
 
 
 def _style(token: TokenCell, look: Look) -> Style:
-    tint = look.panel if token.surprisal is None else look.tint(token.surprisal / FULL_TINT_BITS)
+    strength = 0.0 if token.surprisal is None else token.surprisal / FULL_TINT_BITS
+    tint = look.tint(strength)
     if token.kind == "written":
         return style(look.text, tint, bold=True)
-    return style(look.quiet, tint, italic=token.kind == "added")
+    readable = look.quiet if strength < QUIET_TINT else look.text
+    return style(readable, tint, italic=token.kind == "added")

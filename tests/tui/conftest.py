@@ -74,7 +74,7 @@ class Person:
         deadline = monotonic() + PATIENCE
         while not happened():
             assert monotonic() < deadline, "\n" + self.text
-            await self.pilot.pause(0.002)
+            await self.pilot.pause(0.01)
 
     async def has_steps(self, count: int) -> None:
         await self.until(lambda: self.screen.moment is not None and self.moment.steps >= count)

@@ -22,7 +22,7 @@ import termios
 
 import pyte
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 CUTAWAY = (sys.executable, "-P", "-m", "cutaway")
 
