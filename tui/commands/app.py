@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 
 from ...core.catalogue import tr
@@ -23,6 +24,8 @@ def run(arguments: argparse.Namespace) -> int:
     _check(options)
     source = read_source(options)
     _reopen_keyboard()
+    if hasattr(signal, "SIGHUP"):  # even under nohup: without its terminal the app has nobody left to serve
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     options.threads = options.threads or max(_processors() - 1, 1)
     from ..app import CutawayApp
 
