@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .attention_stages import attention_maps
 from .catalogue import tr
 from .events import AttentionDone, BlockDone, Embedded, Event, LogitsReady, MlpDone
 from .generation import Generation
-from .lens import attention_maps, logit_lens
+from .lens import logit_lens
 from .models.model import Model
 from .sampling import SamplingConfig
 

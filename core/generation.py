@@ -80,7 +80,7 @@ class Generation(Iterator[Event]):
         self.max_new_tokens = max_new_tokens
         self.ignore_eos = ignore_eos
         self.trace = Trace(
-            ModelFacts(model.name, model.config, model.tokenizer.vocabulary, lambda: model.digest),
+            _facts(model),
             tuple(ids),
             tuple(added),
             prompt,
@@ -143,11 +143,30 @@ class Generation(Iterator[Event]):
             finish_reason=None,
         )
         twin._edits = Edits(twin.trace.edits, self.model.config)
-        scores = trace.steps[step].scores
-        assert isinstance(scores, np.ndarray)  # a Generation's own trace keeps whole scores
-        twin._inherited = scores
+        twin._inherited = trace.scores(step)
         twin._begin()
         return twin
+
+    @classmethod
+    def resume(cls, model: Model, trace: Trace, *, max_new_tokens: int = 64, ignore_eos: bool = False) -> Generation:
+        """A run over a recorded *trace*: nothing follows, but it can be branched from, and its trace has weights.
+
+        *max_new_tokens* and *ignore_eos* are for its branches. Raises `ModelError` when *model* is not the one that
+        was recorded, since its rows would mean nothing to other weights.
+        """
+        _check_same(model, trace)
+        run = cls(model, trace.prompt_ids, max_new_tokens=max_new_tokens, ignore_eos=ignore_eos)
+        run.trace = replace(
+            trace,
+            model=_facts(model),
+            steps=list(trace.steps),
+            finish_reason=trace.finish_reason or "stopped",
+            tables=None,
+        )
+        run._edits = Edits(trace.edits, model.config)
+        run._begin()
+        run._events.close()
+        return run
 
     def _begin(self) -> None:
         """Stand before the first event."""
@@ -215,6 +234,19 @@ class Generation(Iterator[Event]):
         if self.trace.finish_reason is None:
             self.trace.finish_reason = reason
             self.trace.cache.give_back()
+
+
+def _facts(model: Model) -> ModelFacts:
+    return ModelFacts(model.name, model.config, model.tokenizer.vocabulary, lambda: model.digest, model.decoder)
+
+
+def _check_same(model: Model, trace: Trace) -> None:
+    """Raise `ModelError` unless *model* has the shape and the very weights that *trace* was made with."""
+    if model.config != trace.model.config or model.digest != trace.model.digest():
+        raise ModelError(
+            tr("this recording was not made with these weights of {model}", model=model.name),
+            hint=tr("open it with {recorded}, the model that made it, or with none", recorded=trace.model.name),
+        )
 
 
 def _start(model: Model) -> list[int]:

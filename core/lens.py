@@ -1,6 +1,8 @@
-"""What can be computed from a trace when somebody looks: attention maps, surprisal, the logit lens.
+"""What every layer would say next: the logit lens, and how surprising each token was.
 
-Nothing here is stored; see docs/architecture.md for which rows feed which view, and which need the weights.
+What else can be computed from a trace is in `attention_stages.py`, `attribution.py`, `embedding.py` and
+`overview.py`. Nothing of it is stored while a run goes on; see docs/architecture.md for which rows feed which view,
+and which need the weights.
 """
 
 from __future__ import annotations
@@ -8,37 +10,26 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .attention_stages import attention_maps as attention_maps
+from .attention_stages import attention_rows as attention_rows
 from .cache import Floats
-from .models.decoder import Decoder, attention_pattern
+from .models.decoder import Decoder
+from .scores import best_ids
+from .tables import LENS_BEST, Ids, LensTable
 from .trace import Trace
 
-
-def attention_rows(trace: Trace, layer: int, head: int, start: int, stop: int) -> Floats:
-    """Weights [stop − start, stop] of one head, for the queries from *start* to *stop*, on all keys up to *stop*.
-
-    Computed again from the queries and keys in the trace; needs no weights.
-    """
-    rows, config = trace.cache.rows, trace.model.config
-    shared = config.heads // config.kv_heads
-    query = rows.query[layer, head : head + 1, start:stop]  # [1, n, d]
-    key = rows.key[layer, head // shared : head // shared + 1, :stop]  # [1, T, d]
-    weights: Floats = attention_pattern(query, key, config.attention_scale(layer), start)[0]
-    return weights
+_SCORES_AT_ONCE = 2**22
+"""Numbers that one product with the head may make: 16 MB, and still rows enough to keep the processors busy."""
 
 
-def attention_maps(trace: Trace, layer: int) -> Floats:
-    """Weights [H, T, T] of every head of *layer*; T² numbers a head, so ask for it only to save or to check."""
-    rows, T = trace.cache.rows, trace.positions
-    query, key = rows.query[layer, :, :T], rows.key[layer, :, :T]  # [H, T, d], [K, T, d]
-    return attention_pattern(query, key, trace.model.config.attention_scale(layer), 0)
-
-
-def surprisal(trace: Trace, decoder: Decoder, start: int, stop: int) -> NDArray[np.float64]:
+def surprisal(trace: Trace, decoder: Decoder | None, start: int, stop: int) -> NDArray[np.float64]:
     """−log₂ of the probability [stop − start] the model gave the tokens at positions *start* to *stop*, in bits.
 
-    Position 0 follows nothing and is NaN. Needs the weights: prompt logits are computed from the residuals, one
-    [stop − start, V] product, so ask for a few dozen positions at a time.
+    Position 0 follows nothing and is NaN. With a *decoder*, one [stop − start, V] product of the residuals, so ask
+    for a few dozen positions at a time; without, what was recorded. Raises `ModelError` where there is neither.
     """
+    if decoder is None:
+        return _recorded_surprisal(trace, start, stop)
     bits = np.full(stop - start, np.nan)
     first = max(start, 1)
     if first < stop:
@@ -56,3 +47,76 @@ def logit_lens(trace: Trace, decoder: Decoder, position: int) -> Floats:
     nostalgebraist 2020, "interpreting GPT: the logit lens". Needs the weights.
     """
     return decoder.logits(trace.cache.rows.residual[:, position])
+
+
+def lens_table(trace: Trace, start: int, stop: int, layers: int | None = None) -> LensTable:
+    """The logit lens [L, n, …] at the positions from *start* to *stop*.
+
+    *layers* is how many there are, where the pass over these positions is still under way. From the weights, or
+    from the recorded tables; raises `ModelError` where there are neither.
+    """
+    if not trace.has_weights:
+        return trace.recorded.lens.window(start, stop, layers)
+    residual = trace.cache.rows.residual[:layers, start:stop]  # [L, n, D]
+    L, n, D = residual.shape
+    following = np.tile(trace.following_ids(start, stop), L)  # [L·n]
+    table = _read_off(trace.decoder, residual.reshape(L * n, D), following)
+    k = table.ids.shape[1]
+    return LensTable(
+        table.ids.reshape(L, n, k),
+        table.probabilities.reshape(L, n, k),
+        table.entropy.reshape(L, n),
+        table.rank.reshape(L, n),
+        table.probability.reshape(L, n),
+    )
+
+
+def residual_norms(trace: Trace, start: int, stop: int, layers: int | None = None) -> Floats:
+    """Length of the residual stream [L + 1, n]: what entered block 0, then after each of *layers* blocks."""
+    rows = trace.cache.rows
+    stream = [rows.embedding[None, start:stop], rows.residual[:layers, start:stop]]
+    norms: Floats = np.concatenate([np.linalg.norm(part, axis=-1) for part in stream])
+    return norms
+
+
+def _read_off(decoder: Decoder, residual: Floats, following: Ids) -> LensTable:
+    """The lens at m rows [m, D] that *following* ids [m] come after, a few rows at a time."""
+    V, m = len(decoder.head), len(residual)
+    k = min(LENS_BEST, V)
+    table = LensTable(
+        ids=np.zeros((m, k), np.int64),
+        probabilities=np.full((m, k), np.nan, np.float32),
+        entropy=np.full(m, np.nan, np.float32),
+        rank=np.full(m, -1, np.int64),
+        probability=np.full(m, np.nan, np.float32),
+    )
+    few = max(_SCORES_AT_ONCE // V, 1)
+    for begin in range(0, m, few):
+        rows = slice(begin, begin + few)
+        _fill(table, begin, decoder.logits(residual[rows]), following[rows])
+    return table
+
+
+@np.errstate(invalid="ignore")
+def _fill(table: LensTable, begin: int, logits: Floats, following: Ids) -> None:
+    """Write what *logits* [m, V] say into the rows of *table* from *begin* on; rows that are not finite stay NaN."""
+    logits -= logits.max(axis=1, keepdims=True)
+    weights = np.exp(logits)  # [m, V]
+    total = weights.sum(axis=1)
+    mean = np.vecdot(weights, logits) / total  # of the score, under the distribution
+    table.entropy[begin : begin + len(logits)] = np.maximum((np.log(total) - mean) / np.log(2), 0)
+    for row in np.flatnonzero(np.isfinite(total)):
+        scores, id, at = logits[row], following[row], begin + row
+        table.ids[at] = best_ids(scores, table.ids.shape[1])
+        table.probabilities[at] = weights[row, table.ids[at]] / total[row]
+        if id >= 0:
+            table.rank[at] = np.count_nonzero(scores > scores[id]) + np.count_nonzero(scores[:id] == scores[id])
+            table.probability[at] = weights[row, id] / total[row]
+
+
+def _recorded_surprisal(trace: Trace, start: int, stop: int) -> NDArray[np.float64]:
+    """The prompt's from the tables, the rest from the steps themselves."""
+    P = len(trace.prompt_ids)
+    prompt = trace.recorded.prompt_surprisal[start:stop].astype(np.float64)
+    generated = [-step.raw_logprob / np.log(2) for step in trace.steps[max(start - P, 0) : max(stop - P, 0)]]
+    return np.concatenate([prompt, generated])

@@ -8,6 +8,7 @@ probabilities: so under the recorded settings every candidate shows the very pro
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,10 +96,18 @@ def candidates(chain: Chain, drawn: int, count: int = BEST) -> Candidates:
     )
 
 
-def best_ids(scores: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+_GROUP = 64
+"""Scores of which only the best is sorted: most of a large vocabulary then never is."""
+
+
+def best_ids(scores: NDArray[np.floating[Any]], count: int) -> NDArray[np.int64]:
     """Ids of the *count* best scores, by descending score, then lowest id."""
     count = min(count, scores.size)
-    threshold = np.partition(scores, scores.size - count)[scores.size - count]
+    best = scores[: scores.size - scores.size % _GROUP].reshape(-1, _GROUP).max(axis=1)
+    if best.size < count:
+        best = scores
+    # the count-th best group holds no more than the count-th best score, so none of those is lost
+    threshold = np.partition(best, best.size - count)[best.size - count]
     at_least = np.flatnonzero(scores >= threshold)
     return at_least[np.argsort(-scores[at_least], kind="stable")[:count]]
 

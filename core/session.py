@@ -43,7 +43,10 @@ class Session:
         edits: Sequence[Edit] = (),
     ) -> Branch:
         """Leave the current branch at generated *step* (see `Generation.branch`) and make the new one current."""
-        generation = self.current.generation.branch(step, token=token, sampling=sampling, edits=edits)
+        return self.add(self.current.generation.branch(step, token=token, sampling=sampling, edits=edits), step)
+
+    def add(self, generation: Generation, step: int) -> Branch:
+        """Make *generation*, which left the current branch at generated *step*, the current branch."""
         branch = Branch(generation, self.current, step)
         self.current.children.append(branch)
         self.current = branch

@@ -1,7 +1,7 @@
 """What a run leaves behind: its tokens, the facts of each step, and the rows its views are drawn from.
 
 A trace is one path of text. It grows while a `Generation` runs, is saved as a recording (`recording.py`), and
-comes back the same. What can be computed from it is in `lens.py`.
+comes back the same. What can be computed from it is in `lens.py` and the files it names.
 """
 
 from __future__ import annotations
@@ -9,18 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .cache import ActivationCache
-from .catalogue import mark
+from .catalogue import mark, tr
 from .checkpoint.config import ModelConfig
 from .edits import Edit
+from .errors import ModelError
 from .events import FinishReason
 from .sampling import Chain, SamplingConfig
 from .scores import Candidates, candidates
+from .tables import Ids, Tables
 from .tokenizer import Vocabulary
+
+if TYPE_CHECKING:
+    from .models.decoder import Decoder
 
 REASONS: dict[FinishReason, str] = {
     "eos": mark("the model ended its text"),
@@ -60,6 +66,8 @@ class ModelFacts:
     vocabulary: Vocabulary
     digest: Callable[[], str] = field(repr=False)
     """A SHA-256 over the weights, in hex."""
+    decoder: Decoder | None = field(default=None, repr=False, compare=False)
+    """The weights, while they are at hand; None in a trace that was loaded."""
 
 
 @dataclass(eq=False, repr=False)
@@ -79,6 +87,8 @@ class Trace:
     steps: list[Step] = field(default_factory=list)
     finish_reason: FinishReason | None = None
     """Why the run ended; None while it goes on."""
+    tables: Tables | None = None
+    """What the weights said of it when it was saved; only a trace that was loaded has them."""
 
     def __repr__(self) -> str:
         return f"<Trace of {self.model.name}: {len(self.prompt_ids)} + {len(self.steps)} tokens, {self.finish_reason}>"
@@ -97,6 +107,31 @@ class Trace:
     def positions(self) -> int:
         """T = P + max(G − 1, 0): positions that went through the model in whole steps."""
         return len(self.prompt_ids) + max(len(self.steps) - 1, 0)
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether the model's weights are at hand."""
+        return self.model.decoder is not None
+
+    @property
+    def decoder(self) -> Decoder:
+        """The model's weights. Raises `ModelError` where they are not at hand."""
+        if self.model.decoder is None:
+            raise ModelError(
+                tr("this needs the weights of {model}", model=self.model.name),
+                hint=tr("open the recording with --model"),
+            )
+        return self.model.decoder
+
+    @property
+    def recorded(self) -> Tables:
+        """What the weights said when the trace was saved. Raises `ModelError` where nobody asked them."""
+        if self.tables is None:
+            raise ModelError(
+                tr("this needs the weights of {model}; the recording has no tables of them", model=self.model.name),
+                hint=tr("open the recording with --model"),
+            )
+        return self.tables
 
     @property
     def capture(self) -> str:
@@ -120,6 +155,15 @@ class Trace:
         id = self.prompt_ids[position] if position < prompt else self.steps[position - prompt].id
         return self.model.vocabulary.token_bytes(id)
 
+    def following_ids(self, start: int, stop: int) -> Ids:
+        """The token after each position [stop − start]; −1 where none follows yet."""
+        known = self.token_ids[start + 1 : stop + 1]
+        return np.array(known + [-1] * (stop - start - len(known)), np.int64)
+
+    def first_position(self, step: int) -> int:
+        """The first position of the pass that the scores of generated *step* came from."""
+        return len(self.prompt_ids) + step - 1 if step else 0
+
     def settings_at(self, step: int) -> SamplingConfig:
         """The sampling settings that generated *step* was drawn under."""
         return next(config for begin, config in reversed(self.sampling) if begin <= step)
@@ -131,12 +175,25 @@ class Trace:
     def chain(self, step: int, settings: SamplingConfig | None = None) -> Chain | None:
         """The sampling stages of generated *step*, under its own or other *settings*.
 
-        None where only the best scores were kept, as in a recording with default capture.
+        None where only the best scores were kept, as in a recording with default capture, and no weights are there.
         """
-        scores = self.steps[step].scores
-        if isinstance(scores, Candidates):
+        scores = self.scores(step)
+        if scores is None:
             return None
         return Chain(settings or self.settings_at(step), scores, self.previous_ids(step))
+
+    def scores(self, step: int) -> NDArray[np.float32] | None:
+        """All raw scores [V] of generated *step*: kept, or computed again from the residual where weights are there."""
+        kept = self.steps[step].scores
+        if not isinstance(kept, Candidates):
+            return kept
+        if self.model.decoder is None:
+            return None
+        position = len(self.prompt_ids) + step - 1
+        scores: NDArray[np.float32] = self.model.decoder.logits(self.cache.rows.residual[-1, position : position + 1])[
+            0
+        ]
+        return scores
 
     def candidates(self, step: int, count: int) -> Candidates:
         """The *count* likeliest tokens at generated *step*, the drawn one always among them."""
@@ -156,7 +213,10 @@ class Trace:
         return self.cache.rows.residual[layer, : self.positions]
 
     def save(self, path: str | Path, *, overwrite: bool = True) -> None:
-        """Write the recording at *path*, whole or not at all. Raises `RecordingError`."""
+        """Write the recording at *path*, whole or not at all. Raises `RecordingError`.
+
+        With the weights at hand its tables are computed here: a second or two per 100 positions of a 124M model.
+        """
         from .recording import save_recording
 
         save_recording(self, Path(path), overwrite=overwrite)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +49,18 @@ class LayerNorm:
     def __call__(self, x: Floats) -> Floats:  # [n, D] -> [n, D]
         return ops.layer_norm(x, self.weight, self.bias, self.epsilon)
 
+    def pull_back(self, x: Floats, readout: Floats) -> Floats:  # [n, D], [n, D] -> [n, D]
+        """What to multiply parts of *x* with to see what each adds to norm(x)·readout, the scale held at that of x.
 
-@dataclass(frozen=True, slots=True)
+        Whatever the parts, their products sum to all of it but bias·readout.
+        """
+        scale = np.sqrt(x.var(axis=-1, keepdims=True) + np.float32(self.epsilon))  # [n, 1]
+        weighted = readout * self.weight
+        direction: Floats = (weighted - weighted.mean(axis=-1, keepdims=True)) / scale
+        return direction
+
+
+@dataclass(frozen=True, eq=False)
 class Embedding:
     """A row for every token and, in families with learned positions, a row for every position."""
 
@@ -63,6 +74,12 @@ class Embedding:
             return token, None, token
         position = self.position[positions]  # [n, D]
         return token, position, token + position
+
+    @cached_property
+    def norms(self) -> Floats:
+        """Length of every token's vector [V]; reads the whole table, so it is computed when first asked for."""
+        norms: Floats = np.sqrt(np.vecdot(self.token, self.token))
+        return norms
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +111,13 @@ class Attention:
     def mix(self, pattern: Floats, value: Floats) -> Floats:
         """Each head's weighted values [H, n, d] from patterns [H, n, T] and values [K, T, d]."""
         H, n, T = pattern.shape
-        K = len(value)
-        return (pattern.reshape(K, -1, T) @ value).reshape(H, n, -1)
+        K, _, d = value.shape
+        return (pattern.reshape(K, H // K * n, T) @ value).reshape(H, n, d)
 
     def join(self, mixed: Floats) -> Floats:
         """Heads side by side through the output projection: [H, n, d] -> [n, D]."""
-        joined = mixed.transpose(1, 0, 2).reshape(mixed.shape[1], -1)  # [n, H·d]
+        H, n, d = mixed.shape
+        joined = mixed.transpose(1, 0, 2).reshape(n, H * d)
         return self.output(joined)
 
 
@@ -111,7 +129,7 @@ def attention_pattern(query: Floats, key: Floats, scale: float, start: int) -> F
     """
     H, n, d = query.shape
     K, T, _ = key.shape
-    scores = (query.reshape(K, -1, d) @ key.transpose(0, 2, 1)).reshape(H, n, T)
+    scores = (query.reshape(K, H // K * n, d) @ key.transpose(0, 2, 1)).reshape(H, n, T)
     scores *= np.float32(scale)
     return ops.softmax_in_place(ops.mask_future_in_place(scores, start))
 

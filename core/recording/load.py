@@ -21,7 +21,9 @@ from ..sampling import STAGES, SamplingConfig
 from ..scores import BEST, KEPT, Candidates
 from ..tokenizer import Vocabulary
 from ..trace import ModelFacts, Step, Trace
-from .save import FORMAT, Tensors
+from .reader import Reader
+from .save import FORMAT
+from .tables import read_tables
 
 
 def load_recording(path: Path) -> Trace:
@@ -34,14 +36,17 @@ def load_recording(path: Path) -> Trace:
 
     try:
         with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+            return _checked(Reader(file), file.metadata() or {}, path)
     except FileNotFoundError as error:
         raise RecordingError(tr("there is no such recording"), where=str(path)) from error
     except (OSError, SafetensorError, TypeError, ValueError) as error:
         raise RecordingError(
             tr("this is not a whole safetensors file: {reason}", reason=error), where=str(path)
         ) from error
+
+
+def _checked(reader: Reader, metadata: dict[str, str], path: Path) -> Trace:
+    """The trace, whatever is wrong with it told as one kind of error."""
     if metadata.get("format") != FORMAT:
         raise RecordingError(
             tr("this is not a Cutaway recording"),
@@ -49,43 +54,14 @@ def load_recording(path: Path) -> Trace:
             hint=tr("its format should be {format}", format=FORMAT),
         )
     try:
-        return _trace(_Reader(tensors), metadata)
+        return _trace(reader, metadata)
     except CutawayError as error:
         raise RecordingError(error.what, where=str(path)) from error
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError) as error:
         raise RecordingError(tr("this recording is damaged: {reason}", reason=error), where=str(path)) from error
 
 
-class _Reader:
-    """Tensors taken by name, each checked for the type and the shape that the others call for."""
-
-    def __init__(self, tensors: Tensors) -> None:
-        self.tensors = tensors
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.tensors
-
-    def take(self, name: str, dtype: type[np.generic], *shape: int | None) -> NDArray[Any]:
-        """Tensor *name*; None in *shape* takes any length. Raises `RecordingError`."""
-        array = self.tensors.get(name)
-        if array is None:
-            raise RecordingError(tr("this recording is damaged: the tensor {name} is missing", name=name))
-        fits = len(array.shape) == len(shape) and all(
-            want in (None, have) for want, have in zip(shape, array.shape, strict=True)
-        )
-        if array.dtype != dtype or not fits:
-            raise RecordingError(
-                tr(
-                    "this recording is damaged: the tensor {name} is {dtype} {shape}",
-                    name=name,
-                    dtype=array.dtype,
-                    shape=list(array.shape),
-                )
-            )
-        return array
-
-
-def _trace(reader: _Reader, metadata: dict[str, str]) -> Trace:
+def _trace(reader: Reader, metadata: dict[str, str]) -> Trace:
     config = ModelConfig.from_dict(json.loads(metadata["config"]))
     ids = reader.take("token_ids", np.int64, None)
     P = int(metadata["prompt_length"])
@@ -113,17 +89,18 @@ def _trace(reader: _Reader, metadata: dict[str, str]) -> Trace:
     Edits(trace.edits, config)  # raises where one points outside the model
     seconds = [float(each) for each in json.loads(metadata["timings"])["step_seconds"]]
     trace.steps = _steps(reader, ids[P:], seconds, config)
+    trace.tables = read_tables(reader, config, P, T)
     return trace
 
 
-def _vocabulary(reader: _Reader, config: ModelConfig, metadata: dict[str, str]) -> Vocabulary:
+def _vocabulary(reader: Reader, config: ModelConfig, metadata: dict[str, str]) -> Vocabulary:
     data = reader.take("vocab_bytes", np.uint8, None)
     offsets = reader.take("vocab_offsets", np.int64, config.vocabulary + 1)
     special = [int(id) for id in json.loads(metadata.get("special_tokens", "[]"))]
     return Vocabulary(data, offsets, special)
 
 
-def _cache(reader: _Reader, config: ModelConfig, T: int, capture: str) -> ActivationCache:
+def _cache(reader: Reader, config: ModelConfig, T: int, capture: str) -> ActivationCache:
     c, layers = config, range(config.layers)
     kind: Capture = "all" if capture == "all" else "default"
     full = T if kind == "all" else 0
@@ -148,7 +125,7 @@ def _cache(reader: _Reader, config: ModelConfig, T: int, capture: str) -> Activa
     return ActivationCache.of(config, rows, T, patterns, kind)
 
 
-def _steps(reader: _Reader, ids: NDArray[np.int64], seconds: list[float], config: ModelConfig) -> list[Step]:
+def _steps(reader: Reader, ids: NDArray[np.int64], seconds: list[float], config: ModelConfig) -> list[Step]:
     G = len(ids)
     probability = reader.take("chosen_probability", np.float32, G)
     raw_logprob = reader.take("raw_logprob", np.float32, G)
@@ -164,11 +141,11 @@ def _steps(reader: _Reader, ids: NDArray[np.int64], seconds: list[float], config
     ]  # fmt: skip
 
 
-def _whole_scores(reader: _Reader, G: int, config: ModelConfig) -> list[NDArray[np.float32]]:
+def _whole_scores(reader: Reader, G: int, config: ModelConfig) -> list[NDArray[np.float32]]:
     return list(reader.take("next_logits", np.float32, G, config.vocabulary))
 
 
-def _best_scores(reader: _Reader, drawn: NDArray[np.int64], config: ModelConfig) -> list[Candidates]:
+def _best_scores(reader: Reader, drawn: NDArray[np.int64], config: ModelConfig) -> list[Candidates]:
     G, m, stages = len(drawn), min(BEST, config.vocabulary) + 1, len(STAGES)
     ids = reader.take("candidate_ids", np.int64, G, m)
     if ids.min() < 0 or ids.max() >= config.vocabulary or (ids[:, -1] != drawn).any():

@@ -10,10 +10,8 @@ import json
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..cache import Floats
 from ..catalogue import tr
@@ -22,13 +20,13 @@ from ..errors import RecordingError
 from ..files import write_bytes
 from ..scores import BEST, Candidates, candidates
 from ..trace import Trace
+from .reader import Tensors
+from .tables import table_tensors
 
 FORMAT = "cutaway-trace/1"
 
 CANDIDATE_COLUMNS = ("ids", "logits", "ranks", "removed_by", "final")
 """Columns of `Candidates` that a default recording keeps, each as the tensor ``candidate_NAME`` [G, m]."""
-
-Tensors = dict[str, NDArray[Any]]
 
 
 def save_recording(trace: Trace, path: Path, *, overwrite: bool) -> None:
@@ -93,7 +91,8 @@ def _tensors(trace: Trace) -> Tensors:
         tensors[f"query.{layer}"] = rows.query[layer, :, :T]
         tensors[f"key.{layer}"] = rows.key[layer, :, :T]
         tensors[f"value.{layer}"] = rows.value[layer, :, :T]
-    return tensors | (_everything(trace) if trace.capture == "all" else _compact_scores(trace))
+    tensors |= _everything(trace) if trace.capture == "all" else _compact_scores(trace)
+    return tensors | table_tensors(trace)
 
 
 def _everything(trace: Trace) -> Tensors:

@@ -8,10 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cutaway.core import Generation, SamplingConfig, Trace
+from cutaway.core import Generation, ModelError, SamplingConfig, Trace
 from cutaway.core.cache import ActivationCache
 from cutaway.core.edits import AblateHead
-from cutaway.core.lens import attention_maps, attention_rows, logit_lens, surprisal
+from cutaway.core.events import BlockDone
+from cutaway.core.lens import (
+    attention_maps,
+    attention_rows,
+    lens_table,
+    logit_lens,
+    residual_norms,
+    surprisal,
+)
 from cutaway.core.models.model import Model
 
 PROMPT = [5, 83, 92, 83, 15, 11]
@@ -118,3 +126,128 @@ def test_each_row_of_the_lens_reads_its_own_layer(run: Generation) -> None:
     for layer in range(3):
         np.testing.assert_allclose(lens[layer], decoder.logits(trace.residual(layer)[7:8])[0], atol=1e-5)
     assert np.abs(lens[0] - lens[-1]).max() > 0.1
+
+
+# The lens as a table
+
+
+def probabilities(logits: Any) -> Any:
+    """Softmax of the last axis, in float64."""
+    weights = np.exp(logits.astype(np.float64) - logits.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("name", ["run", "told"])
+def test_the_table_says_what_the_lens_says(name: str, request: pytest.FixtureRequest) -> None:
+    run: Generation = request.getfixturevalue(name)
+    trace, T, L = run.trace, run.trace.positions, run.model.config.layers
+    table = lens_table(trace, 0, T)
+    assert table.ids.shape == table.probabilities.shape == (L, T, 10)
+    assert table.entropy.shape == table.rank.shape == table.probability.shape == (L, T)
+    assert table.ids.dtype == table.rank.dtype == np.int64
+    assert table.probabilities.dtype == table.entropy.dtype == table.probability.dtype == np.float32
+    for position in range(T):
+        follows = trace.token_ids[position + 1]
+        truth = probabilities(logit_lens(trace, run.model.decoder, position))  # [L, V]
+        entropy = -(truth * np.log2(truth, where=truth > 0, out=np.zeros_like(truth))).sum(-1)
+        np.testing.assert_allclose(table.entropy[:, position], entropy, atol=1e-4)
+        np.testing.assert_allclose(table.probability[:, position], truth[:, follows], rtol=1e-4, atol=1e-7)
+        for layer in range(L):
+            best = np.argsort(-truth[layer], kind="stable")[:10]
+            np.testing.assert_allclose(table.probabilities[layer, position], truth[layer, best], rtol=1e-4, atol=1e-7)
+            found = truth[layer, table.ids[layer, position]]
+            np.testing.assert_allclose(found, truth[layer, best], rtol=1e-4, atol=1e-7)
+            place = table.rank[layer, position]
+            assert truth[layer, best[place]] == pytest.approx(truth[layer, follows], rel=1e-4) if place < 10 else True
+            assert (place < 10) == (follows in table.ids[layer, position])
+
+
+@pytest.mark.parametrize("name", ["run", "told"])
+def test_the_last_layer_of_the_table_is_the_output(name: str, request: pytest.FixtureRequest) -> None:
+    trace = request.getfixturevalue(name).trace
+    P, G = len(trace.prompt_ids), len(trace.steps)
+    table = lens_table(trace, P - 1, P + G - 1)
+    for step in range(G):
+        drawn = trace.candidates(step, 11)
+        np.testing.assert_allclose(table.probabilities[-1, step], drawn.raw[:10], atol=1e-5)
+        assert table.probability[-1, step] == pytest.approx(np.exp(trace.steps[step].raw_logprob), abs=1e-5)
+        raw = probabilities(trace.steps[step].scores)
+        assert raw[table.ids[-1, step, 0]] == pytest.approx(raw.max(), abs=1e-6)
+        assert table.rank[-1, step] == np.count_nonzero(
+            trace.steps[step].scores > trace.steps[step].scores[trace.steps[step].id]
+        )
+
+
+def test_windows_of_the_table(run: Generation) -> None:
+    trace, T = run.trace, run.trace.positions
+    whole = lens_table(trace, 0, T)
+    for start, stop, layers in ((0, 1, None), (3, 7, 2), (T - 1, T, 1), (4, 4, None), (2, 9, 0)):
+        found, part = lens_table(trace, start, stop, layers), whole.window(start, stop, layers)
+        for name in ("ids", "probabilities", "entropy", "rank", "probability"):
+            assert getattr(found, name).shape == getattr(part, name).shape
+            np.testing.assert_allclose(getattr(found, name), getattr(part, name), rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_few_rows_at_a_time_are_the_same(run: Generation, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = lens_table(run.trace, 0, 11)
+    monkeypatch.setattr("cutaway.core.lens._SCORES_AT_ONCE", 4 * 97)
+    few = lens_table(run.trace, 0, 11)
+    np.testing.assert_array_equal(few.ids, whole.ids)
+    np.testing.assert_allclose(few.entropy, whole.entropy, atol=1e-5)
+
+
+def test_tokens_that_tie_come_by_lowest_id(run: Generation) -> None:
+    decoder = run.model.decoder
+    flat = replace(decoder, head=np.zeros_like(decoder.head))
+    trace = replace(run.trace, model=replace(run.trace.model, decoder=flat))
+    table = lens_table(trace, 0, 11)
+    assert (table.ids == np.arange(10)).all()
+    np.testing.assert_allclose(table.probabilities, 1 / 97, rtol=1e-5)
+    np.testing.assert_allclose(table.entropy, np.log2(97), rtol=1e-5)
+    np.testing.assert_array_equal(table.rank, [trace.token_ids[1:]] * 3)
+
+
+def test_a_vocabulary_of_fewer_than_ten(run: Generation) -> None:
+    decoder = replace(run.model.decoder, head=run.model.decoder.head[:7])
+    trace = replace(run.trace, prompt_ids=(1, 2, 3), steps=[], model=replace(run.trace.model, decoder=decoder))
+    table = lens_table(trace, 0, 3)
+    assert table.ids.shape == (3, 3, 7) and (np.sort(table.ids) == np.arange(7)).all()
+
+
+def test_scores_that_are_no_numbers_are_nan_in_the_table(run: Generation) -> None:
+    decoder = run.model.decoder
+    damaged = replace(decoder, head=np.where(np.arange(97)[:, None] == 3, np.nan, decoder.head).astype(np.float32))
+    trace = replace(run.trace, model=replace(run.trace.model, decoder=damaged))
+    table = lens_table(trace, 0, 2)
+    assert np.isnan(table.probabilities).all() and (table.rank == -1).all()
+
+
+def test_a_pass_under_way_has_its_first_layers_and_nothing_that_follows(tiny: Model) -> None:
+    paused = Generation(tiny, PROMPT, LIVELY, ignore_eos=True)
+    blocks = (event for event in paused if isinstance(event, BlockDone) and event.layer == 1)
+    block = next(each for each in blocks if len(paused.trace.steps) == 1)
+    table = lens_table(paused.trace, 0, 7, layers=2)
+    assert table.ids.shape == (2, 7, 10)
+    assert (table.rank[:, -1] == -1).all() and np.isnan(table.probability[:, -1]).all()
+    assert (table.rank[:, :-1] >= 0).all() and np.isfinite(table.entropy).all()
+    truth = probabilities(tiny.decoder.logits(block.residual))
+    np.testing.assert_allclose(table.probabilities[1, -1], -np.sort(-truth[0])[:10], rtol=1e-4)
+    assert residual_norms(paused.trace, 0, 7, layers=2).shape == (3, 7)
+
+
+def test_norms_of_the_residual_stream(run: Generation) -> None:
+    trace = run.trace
+    norms = residual_norms(trace, 2, 9)
+    assert norms.shape == (4, 7) and norms.dtype == np.float32
+    np.testing.assert_allclose(norms[0], np.sqrt((trace.embedding()[2:9] ** 2).sum(-1)), rtol=1e-5)
+    for layer in range(3):
+        np.testing.assert_allclose(norms[layer + 1], np.sqrt((trace.residual(layer)[2:9] ** 2).sum(-1)), rtol=1e-5)
+
+
+def test_what_needs_the_weights_says_so(run: Generation) -> None:
+    bare = replace(run.trace, model=replace(run.trace.model, decoder=None))
+    with pytest.raises(ModelError, match="needs the weights of gpt2_base"):
+        lens_table(bare, 0, 3)
+    with pytest.raises(ModelError, match="needs the weights of gpt2_base"):
+        surprisal(bare, None, 0, 3)
+    assert residual_norms(bare, 0, 3).shape == (4, 3)

@@ -6,6 +6,7 @@ import json
 import random
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,15 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from cutaway.core import CutawayError, Generation, RecordingError, SamplingConfig, Trace, load_model
+from cutaway.core.attention_stages import attention_output, mlp_output
+from cutaway.core.attribution import attribution
 from cutaway.core.edits import AblateHead, AblateMlp, ForceToken
 from cutaway.core.events import AttentionDone, BlockDone, Embedded, LogitsReady, MlpDone, Normalized, TokenChosen
 from cutaway.core.files import WriteError
-from cutaway.core.lens import attention_maps, attention_rows
+from cutaway.core.lens import attention_maps, attention_rows, lens_table, residual_norms, surprisal
+from cutaway.core.models.decoder import Decoder
 from cutaway.core.models.model import Model
+from cutaway.core.recording.tables import NAMES
 from cutaway.core.scores import Candidates
 
 Tensors = dict[str, NDArray[Any]]
@@ -106,6 +111,8 @@ def usable(trace: Trace) -> bool:
     for layer in range(config.layers):
         assert attention_maps(trace, layer).shape == (config.heads, trace.positions, trace.positions)
         assert trace.residual(layer).shape == (trace.positions, config.width)
+        if trace.tables is not None:
+            assert np.isfinite(attention_output(trace, layer, 0, trace.positions)).all()
     return trace.finish_reason is not None
 
 
@@ -128,6 +135,14 @@ def expected_tensors(model: Model, capture: str) -> dict[str, tuple[type, tuple[
         "forced": (np.uint8, (G,)),
         "embedding": (np.float32, (T, D)),
         "residual": (np.float32, (L, T, D)),
+        "lens_ids": (np.int64, (L, T, 10)),
+        "lens_probability": (np.float32, (L, T, 10)),
+        "lens_entropy": (np.float32, (L, T)),
+        "lens_rank": (np.int64, (L, T)),
+        "lens_chosen_probability": (np.float32, (L, T)),
+        "attribution": (np.float32, (2 * L + 2, T)),
+        "attention_output": (np.float32, (L, T, D)),
+        "prompt_surprisal": (np.float32, (P,)),
     }
     for layer in range(L):
         always[f"query.{layer}"] = (np.float32, (H, T, d))
@@ -402,6 +417,90 @@ def test_saving_wherever_a_run_is_paused(capture: Any, tiny: Model, tmp_path: Pa
         assert len(loaded.steps) == steps
         assert loaded.finish_reason == ("stopped" if steps < 3 else "length")
     assert run.trace.token_ids == record(tiny, "default", count=3).trace.token_ids
+
+
+# The tables
+
+
+def test_what_the_weights_say_is_there_without_them(run: Generation, saved: Path) -> None:
+    live, loaded = run.trace, Trace.load(saved)
+    assert live.has_weights and live.tables is None
+    assert not loaded.has_weights and loaded.tables is not None
+    for start, stop, layers in ((0, T, None), (3, 9, 2), (T - 1, T, None)):
+        one, other = lens_table(live, start, stop, layers), lens_table(loaded, start, stop, layers)
+        np.testing.assert_array_equal(one.ids, other.ids)
+        np.testing.assert_array_equal(one.rank, other.rank)
+        for name in ("probabilities", "entropy", "probability"):
+            np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(
+            attribution(live, start, stop), attribution(loaded, start, stop), rtol=1e-4, atol=1e-5
+        )
+        np.testing.assert_array_equal(residual_norms(live, start, stop), residual_norms(loaded, start, stop))
+        for layer in range(3):
+            for function in (attention_output, mlp_output):
+                found = function(loaded, layer, start, stop)
+                np.testing.assert_allclose(function(live, layer, start, stop), found, atol=1e-5)
+    for start, stop in ((0, P + G), (0, 1), (2, 5), (4, 9), (P, P + 1), (P + 2, P + G), (3, 3)):
+        bits = surprisal(live, run.model.decoder, start, stop)
+        np.testing.assert_allclose(surprisal(loaded, None, start, stop), bits, rtol=1e-4, atol=1e-5)
+
+
+def test_tables_of_a_text_of_several_windows(tiny: Model, tmp_path: Path) -> None:
+    run = record(tiny, "default", prompt=([3, 50, 7, 20] * 12)[:40], count=9)
+    run.trace.save(tmp_path / "x.cutaway")
+    tensors, _ = read(tmp_path / "x.cutaway")
+    table = lens_table(run.trace, 0, 48)
+    np.testing.assert_array_equal(tensors["lens_ids"], table.ids)
+    np.testing.assert_array_equal(tensors["lens_rank"], table.rank)
+    np.testing.assert_allclose(tensors["attribution"], attribution(run.trace, 0, 48), rtol=1e-3, atol=1e-4)
+    assert np.isnan(tensors["prompt_surprisal"][0]) and np.isfinite(tensors["prompt_surprisal"][1:]).all()
+
+
+def test_recordings_without_tables(altered: Callable[..., Path], tmp_path: Path) -> None:
+    """As they were written before there were any; saving one again makes none up."""
+    loaded = Trace.load(altered(tensors=dict.fromkeys(NAMES)))
+    assert usable(loaded) and loaded.tables is None
+    for question in (lens_table, attribution):
+        with pytest.raises(CutawayError, match="needs the weights of gpt2_base; the recording has no tables"):
+            question(loaded, 0, 3)
+    loaded.save(tmp_path / "again.cutaway")
+    assert not set(NAMES) & read(tmp_path / "again.cutaway")[0].keys()
+
+
+def test_tables_of_damaged_weights_are_left_out(tiny: Model, tmp_path: Path) -> None:
+    """What is not finite says nothing, and the rest of the recording is still worth having."""
+    run = record(tiny, "default")
+    decoder = run.model.decoder
+    head = decoder.head.copy()
+    head[5] = np.inf
+    broken = Decoder(decoder.embedding, decoder.blocks, decoder.final_norm, head)
+    trace = replace(run.trace, model=replace(run.trace.model, decoder=broken))
+    with np.errstate(invalid="raise", over="raise"):
+        trace.save(tmp_path / "x.cutaway")
+    loaded = Trace.load(tmp_path / "x.cutaway")
+    assert usable(loaded) and loaded.tables is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("value", [-1.5, 97, 2**40, np.nan, np.inf, -np.inf])
+def test_tables_that_do_not_fit(name: str, value: float, saved: Path, altered: Callable[..., Path]) -> None:
+    array = read(saved)[0][name].copy()
+    if array.dtype == np.int64 and not np.isfinite(value):
+        return
+    array[..., -1] = value
+    fits = {"lens_entropy": value > 0, "prompt_surprisal": value > 0, "attribution": True, "attention_output": True}
+    if np.isfinite(value) and fits.get(name, False):
+        assert usable(Trace.load(altered(tensors={name: array})))
+        return
+    with pytest.raises(RecordingError, match="damaged: its tables do not fit") as caught:
+        Trace.load(altered(tensors={name: array}))
+    assert "\n" not in str(caught.value)
+
+
+def test_tensors_that_nobody_knows_are_not_read(saved: Path, altered: Callable[..., Path]) -> None:
+    """Neither their type nor their size matters."""
+    path = altered(tensors={"from_the_future": np.zeros((3, 2), np.float16), "nothing": np.zeros((0, 7), np.int8)})
+    assert usable(Trace.load(path))
 
 
 # Writing

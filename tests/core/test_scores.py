@@ -41,6 +41,20 @@ def test_best_ids(count: int) -> None:
         assert best_ids(values, count).tolist() == sorted_ids(values)[:count]
 
 
+@pytest.mark.parametrize("size", [63, 64, 65, 640, 5000])
+def test_best_ids_of_large_vocabularies_with_ties(size: int) -> None:
+    dice = np.random.default_rng(size)
+    for values in (
+        dice.integers(0, 40, size),
+        dice.standard_normal(size),
+        np.where(dice.random(size) < 0.9, -np.inf, 1),
+    ):
+        scores = values.astype(np.float64)
+        for count in (1, 2, 10, 64, 257, 10_000):
+            assert best_ids(scores, count).tolist() == sorted_ids(scores)[:count]
+            assert best_ids(scores.astype(np.float32), count).tolist() == sorted_ids(scores.astype(np.float32))[:count]
+
+
 def test_best_ids_of_equal_scores() -> None:
     assert best_ids(np.zeros(9), 4).tolist() == [0, 1, 2, 3]
     assert best_ids(np.array([1.0, 2.0, 1.0, 2.0, 1.0]), 3).tolist() == [1, 3, 0]

@@ -12,13 +12,14 @@ import pytest
 from numpy.typing import NDArray
 
 from cutaway.core import Generation, SamplingConfig
+from cutaway.core.attention_stages import attention_maps, attention_mix, attention_output, attention_scores, mlp_output
+from cutaway.core.attribution import attribution
 from cutaway.core.cache import ActivationCache
 from cutaway.core.checkpoint.config import ModelConfig
 from cutaway.core.checkpoint.families import bind
 from cutaway.core.checkpoint.open import open_checkpoint
 from cutaway.core.edits import Edits
 from cutaway.core.events import AttentionDone, BlockDone, Embedded, Event, LogitsReady, MlpDone, Normalized
-from cutaway.core.lens import attention_maps
 from cutaway.core.models.gpt2 import build_gpt2
 from cutaway.core.models.model import Model
 
@@ -123,6 +124,25 @@ def test_inside_the_blocks(run: Generation, events: list[Event], internals: Arra
         assert_other(mlp.hidden, internals["mlp_act" + number], facts)
         assert_other(mlp.output, internals["mlp_out" + number], facts)
         entering = prefill(events, BlockDone, layers)[layer].residual
+
+
+def test_what_is_computed_from_the_trace(
+    run: Generation, events: list[Event], internals: Arrays, expected: Arrays, facts: Facts
+) -> None:
+    """The same stages and sums, out of nothing but the rows that were kept."""
+    assert events
+    trace, n = run.trace, len(expected["input_ids"])
+    for layer in range(run.model.config.layers):
+        number = f"_{layer:02}"
+        for head in range(run.model.config.heads):
+            scores = attention_scores(trace, layer, head, 0, n, n)
+            assert_other(scores, internals["scores" + number][head], facts)
+        mixed = [attention_mix(trace, layer, head, 0, n) for head in range(run.model.config.heads)]
+        assert_other(np.concatenate(mixed, axis=-1), internals["ctx" + number], facts)
+        assert_other(attention_output(trace, layer, 0, n), internals["attn_out" + number], facts)
+        assert_other(mlp_output(trace, layer, 0, n), internals["mlp_out" + number], facts)
+    logits = expected["logits"][np.arange(n - 1), expected["input_ids"][1:]]
+    np.testing.assert_allclose(attribution(trace, 0, n - 1).sum(0), logits, rtol=1e-3, atol=1e-3)
 
 
 def test_default_capture_computes_the_same(model: Model, expected: Arrays, facts: Facts) -> None:
