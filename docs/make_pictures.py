@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cutaway.tui.app import CutawayApp
 from cutaway.tui.options import resolve
-from cutaway.tui.pictures import write_svg
+from cutaway.tui.pictures import write_picture
 from cutaway.tui.screen import MainScreen
 from cutaway.widgets.picture import screen_lines
 
@@ -25,7 +25,7 @@ async def main() -> None:
             await pilot.pause(0.1)
         await pilot.press("home", *["right"] * STEPS)
         await pilot.pause()
-        write_svg(screen_lines(app.screen), 120, app.look, HERE / "screen.svg", overwrite=True)
+        write_picture(screen_lines(app.screen), 120, app.look, HERE / "screen.svg", overwrite=True)
 
 
 if __name__ == "__main__":

@@ -138,3 +138,8 @@ def line_path(character: str, x: int, y: int, cells: int) -> str:
             columns = (x + left + CELL_WIDTH * cell for cell in range(cells))
             path += "".join(f"M{column:g} {y + top:g}{stroke}" for column in columns)
     return path
+
+
+def box_path(x: int, y: int, cells: int) -> str:
+    """Return the outline of a box that stands for a character of *cells*, its cells' upper left corner at (x, y)."""
+    return f"M{x + 0.5:g} {y + 2.5:g}h{CELL_WIDTH * cells - 1}v{CELL_HEIGHT - 5}h-{CELL_WIDTH * cells - 1}z"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
@@ -11,8 +12,11 @@ from xml.etree import ElementTree
 import pytest
 from rich.segment import Segment
 
+from cutaway.core.errors import UsageError
+from cutaway.core.files import WriteError
 from cutaway.tui import pictures, screen
-from cutaway.tui.pictures import save_picture
+from cutaway.tui.pictures import TYPES, save_picture, write_picture
+from cutaway.widgets import picture_png
 from cutaway.widgets.look import look
 
 if TYPE_CHECKING:
@@ -130,7 +134,7 @@ def test_names_hold_nothing_strange(tmp_path: Path) -> None:
 def test_a_name_taken_in_between_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free = iter([tmp_path / "taken.svg", tmp_path / "free.svg"])
     (tmp_path / "taken.svg").write_text("somebody else's")
-    monkeypatch.setattr(pictures, "_free_names", lambda folder, stem: free)
+    monkeypatch.setattr(pictures, "_free_names", lambda folder, stem, suffix: free)
     assert save(tmp_path).name == "free.svg"
     assert (tmp_path / "taken.svg").read_text() == "somebody else's"
 
@@ -141,3 +145,65 @@ def test_a_picture_is_readable_by_others(tmp_path: Path) -> None:
         assert save(tmp_path).stat().st_mode & 0o777 == 0o644
     finally:
         os.umask(mask)
+
+
+BEGINNINGS = {
+    ".svg": b"<svg ",
+    ".png": b"\x89PNG",
+    ".html": b"<!DOCTYPE html>",
+    ".txt": b"say\none\n",
+    ".ansi": b"\x1b[",
+}
+
+
+@pytest.mark.parametrize("suffix", TYPES)
+def test_the_name_says_the_type(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"picture{suffix}"
+    assert write_picture(ROWS, 10, look(), path, caption="say", overwrite=False) == ""
+    assert path.read_bytes().startswith(BEGINNINGS[suffix])
+    loud = tmp_path / f"LOUD{suffix.upper()}"
+    write_picture(iter_rows(), 10, look(), loud, caption="say", overwrite=False)
+    assert loud.read_bytes() == path.read_bytes()
+
+
+def iter_rows() -> list[Iterable[Segment]]:
+    """Rows that can be read only once."""
+    return [iter(row) for row in ROWS]
+
+
+@pytest.mark.parametrize("name", ["picture", "picture.jpg", ".svg", "picture.svg.gz"])
+def test_a_name_of_no_type_is_refused_with_those_there_are(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=r"\.svg, \.png, \.html, \.txt, \.ansi"):
+        write_picture(ROWS, 10, look(), tmp_path / name, overwrite=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", TYPES)
+def test_a_picture_that_is_there_stays_unless_it_may_go(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"picture{suffix}"
+    path.write_text("somebody else's")
+    with pytest.raises(WriteError, match="already there"):
+        write_picture(ROWS, 10, look(), path, overwrite=False)
+    assert path.read_text() == "somebody else's"
+    write_picture(ROWS, 10, look(), path, overwrite=True)
+    assert path.read_bytes() != b"somebody else's"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("text", "notice"),
+    [
+        ("ሀ", "1 character has no font here and is drawn as a box"),
+        ("ሀ→ሁሀ", "2 characters have no font here and are drawn as boxes"),
+    ],
+)
+def test_what_no_font_has_is_said(tmp_path: Path, text: str, notice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(picture_png, "without_font", lambda asked, system_fonts: frozenset("ሀሁ") & set(asked))
+    assert write_picture([[Segment(text)]], 10, look(), tmp_path / "a.png", overwrite=False) == notice
+    assert write_picture([[Segment(text)]], 10, look(), tmp_path / "a.svg", overwrite=False) == ""
+
+
+def test_saved_pictures_are_of_the_type_and_carry_the_caption(tmp_path: Path) -> None:
+    names = [save_picture(ROWS, 10, look(), tmp_path, "v1.5", caption="say", suffix=".txt").name for _ in range(2)]
+    assert names == ["v1.5.txt", "v1.5-2.txt"]
+    assert (tmp_path / "v1.5-2.txt").read_text() == "say\none\ntwo\n"

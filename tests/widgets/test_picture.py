@@ -109,6 +109,8 @@ def test_every_token_makes_a_valid_picture() -> None:
         ("xe\u0301y", [(0, 1, "x"), (1, 1, "e\u0301"), (2, 1, "y")]),
         ("שלום·12", [(0, 4, "שלום"), (4, 3, "·12")]),
         ("😀👩\u200d👧|", [(0, 2, "😀"), (2, 2, "👩\u200d👧"), (4, 1, "|")]),
+        ("ab  cd e   f", [(0, 2, "ab"), (4, 4, "cd e"), (11, 1, "f")]),
+        ("a\u3000b", [(0, 1, "a"), (3, 1, "b")]),
         ("   ", []),
     ],
 )
@@ -249,6 +251,23 @@ def test_a_title_is_a_caption() -> None:
     assert [element.text for element in titled.iter(f"{SVG}title")] == ["fable <␛>"]
     assert float(titled.attrib["height"]) > float(bare.attrib["height"])
     assert (0, 1, "x") in texts(titled)
+
+
+def test_a_caption_keeps_its_distance_and_loses_nothing() -> None:
+    picture = draw([Segment("the screen")], width=20, title="fable · token 3 · 明月 and the rest of it")
+    assert [element.text for element in picture.iter(f"{SVG}title")] == ["fable · token 3 · 明月 and the rest of it"]
+    heights = {element.text: float(element.attrib["y"]) for element in picture.iter(f"{SVG}text")}
+    assert heights["fable · token 3 ·"] < heights["and the rest of"] < heights["it"] < -8 < heights["the screen"]
+    left, top, width, height = map(float, picture.attrib["viewBox"].split())
+    assert (left, width, top + height) == (-8, 20 * 8 + 16, 16 + 8)
+
+
+def test_what_no_font_has_is_a_box_of_as_many_cells() -> None:
+    row = [Segment("a明月\u1200b")]
+    svg = to_svg([row], width=9, foreground="#dddddd", background="#111111", boxed=frozenset("月\u1200"))
+    picture = ElementTree.fromstring(svg)
+    assert sorted(texts(picture)) == [(0, 1, "a"), (1, 2, "明"), (6, 1, "b")]
+    assert strokes(picture) == ["M24.5 2.5h15v11h-15zM40.5 2.5h7v11h-7z"]
 
 
 def test_a_larger_font_is_a_larger_picture_of_the_same_grid() -> None:
