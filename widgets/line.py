@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -34,6 +36,13 @@ class Line:
         if cells:
             self._segments.append(Segment(text, style or self.fill))
             self.used += cells
+        return self
+
+    def paint(self, segments: Iterable[Segment]) -> Line:
+        """Append ready *segments*; they must fit."""
+        for segment in segments:
+            self._segments.append(segment)
+            self.used += segment.cell_length
         return self
 
     def gap(self, cells: int) -> Line:

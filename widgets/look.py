@@ -8,8 +8,16 @@ from functools import cached_property, lru_cache
 from rich.color import Color
 from rich.style import Style
 
+from .palette import SCALES, SIGNED, THEME_COLOURS, TINTS
+from .palette import Depth as Depth
+
 LEVELS = 64
 """Steps of a scale: the eye sees no more in a terminal, and every pair of them fits the caches."""
+MIDDLE = LEVELS // 2
+"""The level of zero on a signed scale."""
+
+THEMES = tuple(SCALES["truecolor"])
+COLORMAPS = tuple(SCALES["truecolor"]["dark"])
 
 RGB = tuple[int, int, int]
 
@@ -37,101 +45,77 @@ class Look:
     ink: str
     """Text on `here` and on `what`."""
     colormap: str
-    scale: tuple[str, ...]
-    """The colormap's stops from low to high, evenly spaced."""
+    depth: Depth = "truecolor"
+
+    @property
+    def glyphs(self) -> bool:
+        """Whether numbers are drawn as glyphs, because there are too few colours."""
+        return self.depth == "none"
 
     @cached_property
     def levels(self) -> tuple[str, ...]:
-        """The scale in `LEVELS` steps."""
-        return tuple(_between(self.scale, level / (LEVELS - 1)) for level in range(LEVELS))
+        """The scale in `LEVELS` steps, from low to high. Without colour, the panel's ground throughout."""
+        if self.glyphs:
+            return (self.panel,) * LEVELS
+        stops = SCALES[self.depth][self.name][self.colormap]
+        return tuple(self._along(stops, level / (LEVELS - 1)) for level in range(LEVELS))
+
+    @cached_property
+    def signed_levels(self) -> tuple[str, ...]:
+        """The scale of signed numbers in `LEVELS` steps: lowest first, zero at `MIDDLE`."""
+        if self.glyphs:
+            return (self.panel,) * LEVELS
+        below, above = SIGNED[self.depth][self.name]
+        low = (self._along(below, (MIDDLE - level) / MIDDLE) for level in range(MIDDLE))
+        high = (self._along(above, (level - MIDDLE) / (LEVELS - 1 - MIDDLE)) for level in range(MIDDLE, LEVELS))
+        return (*low, *high)
 
     def tint(self, strength: float) -> str:
-        """`warm` laid over `panel` with *strength* from 0 to 1, in sixteen steps."""
-        return _mix(self.panel, self.warm, round(min(max(strength, 0.0), 1.0) * 15) / 15)
+        """`warm` laid over `panel` with *strength* from 0 to 1, in sixteen steps or as many as there are colours."""
+        strength = min(max(strength, 0.0), 1.0)
+        if self.depth == "256":
+            tints = TINTS[self.name]
+            return tints[round(strength * (len(tints) - 1))]
+        return _mix(self.panel, self.warm, round(strength * 15) / 15)
 
-
-_SCALES: dict[str, dict[str, tuple[str, ...]]] = {
-    "dark": {
-        "lagoon": ("#1a2436", "#1d3f5e", "#1f7a8c", "#6bbf8a", "#f5d76e"),
-        "viridis": (
-            "#440154",
-            "#472d7b",
-            "#3b528b",
-            "#2c728e",
-            "#21918c",
-            "#28ae80",
-            "#5ec962",
-            "#addc30",
-            "#fde725",
-        ),
-        "cividis": (
-            "#00224e",
-            "#123570",
-            "#3b496c",
-            "#575d6d",
-            "#707173",
-            "#8a8678",
-            "#a59c74",
-            "#c3b369",
-            "#fee838",
-        ),
-        "grey": ("#232936", "#eef1f6"),
-    },
-    "light": {
-        "lagoon": ("#efece2", "#c9dfe3", "#6fb3c0", "#23748a", "#0b2f4a"),
-        "viridis": (
-            "#fde725",
-            "#addc30",
-            "#5ec962",
-            "#28ae80",
-            "#21918c",
-            "#2c728e",
-            "#3b528b",
-            "#472d7b",
-            "#440154",
-        ),
-        "cividis": (
-            "#fee838",
-            "#c3b369",
-            "#a59c74",
-            "#8a8678",
-            "#707173",
-            "#575d6d",
-            "#3b496c",
-            "#123570",
-            "#00224e",
-        ),
-        "grey": ("#e9e7e0", "#14171f"),
-    },
-}
-"""Every scale is monotone in lightness, so that it reads without colour and with any colour vision.
-
-viridis (Smith and van der Walt 2015) and cividis (Nuñez et al. 2018) by nine of their published stops.
-"""
-
-THEMES = tuple(_SCALES)
-COLORMAPS = tuple(_SCALES["dark"])
+    def _along(self, stops: tuple[str, ...], place: float) -> str:
+        """The colour at *place*, from 0 to 1: between two *stops*, or one of them where there are only these."""
+        if self.depth == "256":
+            return stops[min(int(place * len(stops)), len(stops) - 1)]
+        return _between(stops, place)
 
 
 @lru_cache
-def look(theme: str = "dark", colormap: str = "lagoon") -> Look:
+def look(theme: str = "dark", colormap: str = "lagoon", depth: Depth = "truecolor") -> Look:
     """The look of a *theme* (one of `THEMES`) with a *colormap* (one of `COLORMAPS`)."""
-    scale = _SCALES[theme][colormap]
-    if theme == "light":
-        return Look(
-            name="light", ground="#f4f2ec", panel="#fdfcf9", line="#d3cfc3", text="#232733", quiet="#63687a",
-            here="#a85f00", what="#1c7080", warm="#f0a58f", ink="#ffffff", colormap=colormap, scale=scale,
-        )  # fmt: skip
-    return Look(
-        name="dark", ground="#0f1218", panel="#141923", line="#2f384b", text="#d7dce5", quiet="#8490a6",
-        here="#f2b84b", what="#4fb7c5", warm="#8e4763", ink="#10141b", colormap=colormap, scale=scale,
-    )  # fmt: skip
+    return Look(name=theme, colormap=colormap, depth=depth, **THEME_COLOURS[depth][theme])
+
+
+def depth_of(color_system: str | None, no_color: bool) -> Depth:
+    """The depth for what Rich found the terminal to be capable of, and whether somebody asked for no colour."""
+    if no_color:
+        return "none"
+    return "truecolor" if color_system == "truecolor" else "256" if color_system == "256" else "none"
 
 
 @lru_cache(1 << 14)
 def style(foreground: str, background: str, bold: bool = False, italic: bool = False) -> Style:
     """A Rich style, made once for each combination."""
     return Style.from_color(Color.parse(foreground), Color.parse(background)) + Style(bold=bold, italic=italic)
+
+
+@lru_cache(1 << 12)
+def contrast(one: str, other: str) -> float:
+    """Contrast ratio of two colours, from 1 to 21, as WCAG 2 defines it."""
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    """Relative luminance, from 0 to 1."""
+    shares = (channel / 255 for channel in _rgb(colour))
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def _between(stops: tuple[str, ...], place: float) -> str:

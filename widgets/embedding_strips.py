@@ -1,0 +1,316 @@
+"""Where a token enters the model: its vector, that of its position, and their sum, number under number.
+
+All strips share one signed scale, so that a dimension can be followed downwards. Where the vectors have more numbers
+than the panel has columns, a cell is the number of largest magnitude of several; where they have far fewer, cells
+get wider.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.strip import Strip
+
+from ..core.catalogue import tr
+from .candidate_bars import bar
+from .drawable import cell_width, clip, fit
+from .line import Line
+from .look import Look, style
+from .panel import Panel
+from .sentence import centred, wrapped
+from .shade import ink_on, paint, scale, signed_levels_of
+from .vector_blocks import pooled_signed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EmbeddingView:
+    """One token on its way into the first layer."""
+
+    token: str
+    """Drawable."""
+    id: int
+    position: int
+    parts: tuple[tuple[str, NDArray[np.float32]], ...]
+    """Names and vectors [D]; the last is the sum of those before it."""
+    nearest: tuple[tuple[str, float], ...]
+    """Drawable tokens with their cosine similarity, nearest first."""
+    dimension: int | None = None
+    """Index of the numbers that are pointed at."""
+    note: str = ""
+    """Why nothing is known, where that is so."""
+
+    @property
+    def width(self) -> int:
+        """D."""
+        return len(self.parts[0][1]) if self.parts else 0
+
+    @property
+    def limit(self) -> float:
+        """Largest magnitude of all numbers: the end of the scale."""
+        return max((float(np.abs(values).max(initial=0.0)) for _, values in self.parts), default=0.0)
+
+
+LABEL = 14
+"""Columns of a label beside a strip: a name and the vector's length."""
+UNDER = 3
+"""Lines under the strips at least: the numbers pointed at, the scale, the nearest tokens."""
+THICKEST = 4
+"""Lines of a strip at most."""
+WIDEST_CELL = 8
+"""Columns of a number at most."""
+NARROW = 40
+"""Columns from which a line holds a dimension and its three numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the strips stand in a panel. Depends on its size and the number of strips and numbers, on nothing else."""
+
+    beside: bool
+    """Whether labels stand beside the strips, for want of lines; else over them."""
+    ruler: int
+    """Lines over the strips, 1 or 0."""
+    thick: int
+    """Lines of a strip."""
+    cell: int
+    """Columns of a cell."""
+    pool: int
+    """Numbers in a cell."""
+    count: int
+    """Cells of a strip."""
+
+    @classmethod
+    def of(cls, parts: int, numbers: int, columns: int, rows: int) -> Layout:
+        """The layout of so many strips of so many *numbers*, in a panel of *columns* and *rows*."""
+        beside = rows < 1 + 2 * parts + UNDER
+        ruler = int(rows > parts + UNDER)
+        thick = 1 if beside else min(max((rows - 1 - parts - UNDER) // (2 * parts), 1), THICKEST)
+        room = max(columns - 2 - (LABEL + 1 if beside else 0), 1)
+        pool = ceil(numbers / room)
+        cell = min(max(room // numbers, 1), WIDEST_CELL)
+        return cls(beside, ruler, thick, cell, pool, ceil(numbers / pool))
+
+    @property
+    def left(self) -> int:
+        """The column the strips begin at."""
+        return 1 + (LABEL + 1 if self.beside else 0)
+
+    def rows(self, part: int) -> range:
+        """The lines of one strip."""
+        label = 0 if self.beside else 1
+        top = self.ruler + part * (label + self.thick) + label
+        return range(top, top + self.thick)
+
+
+class EmbeddingStrips(Panel[EmbeddingView], can_focus=True):
+    """Shows an `EmbeddingView`; says which dimension the mouse, and in focus the arrows, point at."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "move(-1)", show=False),
+        Binding("right", "move(1)", show=False),
+    ]
+
+    _moved: int | None = None
+    """Where keys have moved to since the present view was shown."""
+
+    @dataclass
+    class Pointed(Message):
+        """Somebody points at a dimension, or no longer at any."""
+
+        dimension: int | None
+
+    def titles(self, view: EmbeddingView | None) -> tuple[str, str]:
+        if view is None or not view.parts:
+            return tr("embedding"), ""
+        columns, rows = self.inner_size
+        pool = Layout.of(len(view.parts), view.width, columns, rows).pool
+        place = {"id": view.id, "position": view.position}
+        if pool > 1:
+            note = tr("1 cell = {count} numbers, the largest", count=pool)
+        else:
+            note = tr("{count} numbers", count=view.width)
+        if columns < 36:
+            return tr("embedding · ‹{token}›", token=clip(view.token, max(columns - 20, 4))), note
+        if columns < 46:
+            return tr("embedding · ‹{token}› #{id}", token=clip(view.token, columns - 27), **place), note
+        token = clip(view.token, columns - 42)
+        return tr("embedding · ‹{token}› #{id} at position {position}", token=token, **place), note
+
+    def draw(self, view: EmbeddingView, width: int, height: int) -> list[Strip]:
+        if not view.parts:
+            return centred(view.note, width, height, self.look)
+        layout = Layout.of(len(view.parts), view.width, width, height)
+        rows = [_ruler(view, layout, width, self.look)] * layout.ruler
+        for name, values in view.parts:
+            rows += _strip(view, name, values, layout, width, self.look)
+        rows += [_numbers(view, width, self.look), _legend(view, width, self.look)]
+        left = max(height - len(rows), 0)
+        if view.note:
+            rows += _note(view.note, width, left, self.look)
+        return [*rows, *_nearest(view, width, left, self.look)]
+
+    def dimension_at(self, x: int, y: int) -> int | None:
+        """The dimension at a place inside the border, or None where there is no number.
+
+        Of several numbers in one cell, the one of largest magnitude, which is the one that is drawn.
+        """
+        view = self.view
+        if view is None or not view.parts:
+            return None
+        layout = Layout.of(len(view.parts), view.width, *self.inner_size)
+        part = next((part for part in range(len(view.parts)) if y in layout.rows(part)), None)
+        low = (x - layout.left) // layout.cell * layout.pool
+        if part is None or not 0 <= low < view.width:
+            return None
+        return low + int(np.abs(view.parts[part][1][low : low + layout.pool]).argmax())
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._point(event)
+
+    def on_click(self, event: events.Click) -> None:
+        self._point(event)
+
+    def _point(self, event: events.MouseEvent) -> None:
+        place = self.inner_offset(event)
+        if place and (dimension := self.dimension_at(*place)) is not None:
+            self.post_message(self.Pointed(dimension))
+
+    def on_leave(self) -> None:
+        if not self.has_focus:
+            self.post_message(self.Pointed(None))
+
+    def show(self, view: EmbeddingView) -> None:
+        self._moved = None
+        super().show(view)
+
+    def action_move(self, change: int) -> None:
+        """Point at a neighbour of the dimension that is pointed at, or was last moved to; at first at an end."""
+        if (view := self.view) and view.parts:
+            dimension = view.dimension if self._moved is None else self._moved
+            start = (-1 if change > 0 else view.width) if dimension is None else dimension
+            self._moved = min(max(start + change, 0), view.width - 1)
+            self.post_message(self.Pointed(self._moved))
+
+
+def _ruler(view: EmbeddingView, layout: Layout, cells: int, look: Look) -> Strip:
+    """Numbers of the dimensions, far enough apart, and a mark over the one that is pointed at."""
+    marks = [" "] * (layout.count * layout.cell)
+    for dimension in range(0, view.width, _step(layout)):
+        column, number = dimension // layout.pool * layout.cell, str(dimension)
+        if column + len(number) <= len(marks):
+            marks[column : column + len(number)] = number
+    line = Line(cells, style(look.quiet, look.panel)).to(layout.left)
+    if view.dimension is None:
+        return line.add("".join(marks)).strip()
+    at = view.dimension // layout.pool * layout.cell + layout.cell // 2
+    line.add("".join(marks[:at])).add("▾", style(look.here, look.panel, True))
+    return line.add("".join(marks[at + 1 :])).strip()
+
+
+def _step(layout: Layout) -> int:
+    """How many dimensions lie between two numbers of the ruler: a power of two, as the widths of models are made of."""
+    step = 1
+    while step * layout.cell < 8 * layout.pool:
+        step *= 2
+    return step
+
+
+def _strip(
+    view: EmbeddingView, name: str, values: NDArray[np.float32], layout: Layout, cells: int, look: Look
+) -> list[Strip]:
+    """One vector with its label, the cell that is pointed at marked."""
+    quiet, plain = style(look.quiet, look.panel), style(look.text, look.panel)
+    length = f"{np.linalg.norm(values):.2f}"
+    painted = Line(cells, plain).gap(1)
+    if layout.beside:
+        painted.add(fit(name, LABEL - len(length) - 1)).gap(1).add(length, quiet).gap(1)
+    levels = signed_levels_of(pooled_signed(values[None], layout.pool)[0], view.limit)  # [cells]
+    if view.dimension is None:
+        painted.paint(paint(levels, layout.cell, look, signed=True))
+    else:
+        at = view.dimension // layout.pool
+        painted.paint(paint(levels[:at], layout.cell, look, signed=True))
+        painted.add(_mark(layout.cell), ink_on(int(levels[at]), look, signed=True))
+        painted.paint(paint(levels[at + 1 :], layout.cell, look, signed=True))
+    strips = [painted.strip()] * layout.thick
+    if layout.beside:
+        return strips
+    label = Line(cells, plain).gap(1).add(clip(name, max(cells - 14, 3))).gap(2).add(f"‖·‖ {length}", quiet)
+    return [label.strip(), *strips]
+
+
+def _mark(cell: int) -> str:
+    """What stands in the cell that is pointed at."""
+    return ("[" + "]".rjust(cell - 1)) if cell > 1 else "+"
+
+
+def _numbers(view: EmbeddingView, cells: int, look: Look) -> Strip:
+    """The numbers that are pointed at, added up."""
+    line = Line(cells, style(look.text, look.panel)).gap(1)
+    if view.dimension is None:
+        hints = tr("← → or the mouse: a dimension's numbers"), tr("← → a dimension's numbers")
+        hint = next((hint for hint in hints if cell_width(hint) < cells), "")
+        return line.add(hint, style(look.quiet, look.panel)).strip()
+    if cells >= NARROW:
+        line.add(f"d {view.dimension}: ", style(look.here, look.panel))
+    values = [float(part[view.dimension]) for _, part in view.parts]
+    texts = [_sum([_signed(value, digits) for value in values]) for digits in (4, 3, 2)]
+    return line.add(next((text for text in texts if cell_width(text) < line.room), texts[-1])).strip()
+
+
+def _sum(numbers: list[str]) -> str:
+    """Numbers as a sum; the last is what the others come to."""
+    return " = ".join([" + ".join(numbers[:-1]), numbers[-1]]) if len(numbers) > 1 else numbers[0]
+
+
+def _signed(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def _legend(view: EmbeddingView, cells: int, look: Look) -> Strip:
+    """The scale, from the largest magnitude below zero to the same above; and the dimension, where the numbers that
+    are pointed at have no room for it."""
+    quiet, end = style(look.quiet, look.panel), f"{view.limit:.3g}"
+    line = Line(cells, quiet).gap(1).add(f"−{end} ").paint(scale(min(24, max(cells // 5, 6)), look, signed=True))
+    line.add(f" {end}")
+    if cells < NARROW:
+        name = "" if view.dimension is None else f"d {view.dimension} "
+        return line.right(name, style(look.here, look.panel)).strip()
+    text = tr("one scale for all")
+    return (line.gap(2).add(text) if cell_width(text) < line.room - 2 else line).strip()
+
+
+def _note(note: str, cells: int, rows: int, look: Look) -> list[Strip]:
+    """Why there is no more to see, in at most so many *rows*."""
+    quiet = style(look.quiet, look.panel)
+    return [Line(cells, quiet).gap(1).add(line).strip() for line in wrapped(note, cells - 2, rows)]
+
+
+def _nearest(view: EmbeddingView, cells: int, rows: int, look: Look) -> list[Strip]:
+    """The tokens whose vectors point most nearly the same way: a line each, or as many as fit into one line."""
+    if rows < 1 or not view.nearest:
+        return []
+    quiet, plain, what = (style(colour, look.panel) for colour in (look.quiet, look.text, look.what))
+    if rows < 4:
+        line = Line(cells, plain).gap(1).add(tr("near"), quiet)
+        for token, cosine in view.nearest:
+            token, number = clip(token, 12), _signed(cosine, 2)
+            if cell_width(token) + len(number) + 4 > line.room:
+                break
+            line.gap(2).add(token, what).gap(1).add(number)
+        return [line.strip()]
+    token_cells = min(max(cells - 20, 7), 18)
+    heading = Line(cells, quiet).gap(1).add(fit(tr("nearest tokens"), token_cells)).gap(1)
+    strips = [Line(cells, quiet).strip(), heading.add(fit(tr("cosine"), 7, "right")).strip()]
+    for token, cosine in view.nearest[: rows - 2]:
+        line = Line(cells, plain).gap(1).add(fit(token, token_cells), what).gap(1)
+        line.add(fit(_signed(cosine, 3), 7, "right")).gap(1)
+        strips.append(line.add(bar(max(cosine, 0.0), min(line.room - 1, 40)), what).strip())
+    return strips
