@@ -19,9 +19,9 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from cutaway.core import Generation, SamplingConfig, load_model
-from cutaway.core.checkpoint.families import read_config
-from cutaway.core.checkpoint.gpt2 import expected_tensors
 from cutaway.core.events import TokenChosen
+from cutaway.core.models.families import read_config
+from cutaway.core.models.gpt2 import expected_tensors
 from cutaway.core.models.model import Model
 
 GPT2_SMALL = {"n_layer": 12, "n_head": 12, "n_embd": 768, "n_positions": 1024, "vocab_size": 50257}

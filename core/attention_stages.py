@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from .cache import Floats
-from .edits import AblateHead
-from .models.decoder import attention_pattern
+from .edits import AblateHead, AblateMlp
+from .models.attention import attention_pattern
 from .trace import Trace
 
 
@@ -69,11 +69,37 @@ def attention_output(trace: Trace, layer: int, start: int, stop: int) -> Floats:
 
 
 def mlp_output(trace: Trace, layer: int, start: int, stop: int) -> Floats:
-    """What the MLP added to the residual stream [n, D]: all that attention did not. Raises as `attention_output`."""
+    """What the MLP added to the residual stream [n, D]. Raises as `attention_output`, and see `layer_outputs`."""
+    return layer_outputs(trace, layer, start, stop)[1]
+
+
+def knows_mlp_output(trace: Trace) -> bool:
+    """Whether `mlp_output` can be told: without the weights only from the tables, and under no norm after the sum."""
+    return trace.has_weights or (trace.tables is not None and not trace.model.config.post_norm)
+
+
+def layer_outputs(trace: Trace, layer: int, start: int, stop: int) -> tuple[Floats, Floats]:
+    """What attention and what the MLP added to the residual stream [n, D] of *layer*.
+
+    The MLP's part is all that attention's is not; where a norm comes after the sum, the MLP is computed again
+    from the weights, without which this raises `ModelError`.
+    """
     rows = trace.cache.rows
     before = rows.residual[layer - 1, start:stop] if layer else rows.embedding[start:stop]
-    output: Floats = rows.residual[layer, start:stop] - before - attention_output(trace, layer, start, stop)
-    return output
+    attended = attention_output(trace, layer, start, stop)
+    if trace.model.config.post_norm:
+        return attended, _recomputed_mlp(trace, layer, start, before, attended)
+    return attended, rows.residual[layer, start:stop] - before - attended
+
+
+def _recomputed_mlp(trace: Trace, layer: int, start: int, before: Floats, attended: Floats) -> Floats:
+    """What the MLP of a layer adds at the positions from *start* on, 0 where it is silenced."""
+    block = trace.decoder.blocks[layer]
+    worked = block.mlp.down(block.mlp.hidden(block.mlp_input(block.after_attention(before, attended))))
+    for edit in trace.edits:
+        if isinstance(edit, AblateMlp) and edit.layer == layer:
+            worked[max(trace.first_position(edit.since) - start, 0) :] = 0.0
+    return worked
 
 
 def _key_head(trace: Trace, head: int) -> int:

@@ -47,7 +47,7 @@ class Rows:
     hidden: Floats
     """Input of each MLP's last matrix [L, T, F]; no rows unless everything is captured."""
     normalized: Floats
-    """After the last norm [T, D]; likewise."""
+    """After the last norm [T, D]; likewise, and no rows where the family has none."""
     logits: Floats
     """At every position [T, V]; likewise."""
     filled: int = 0
@@ -69,7 +69,7 @@ class Rows:
             key=rows(L, c.kv_heads, capacity, c.head_size),
             value=rows(L, c.kv_heads, capacity, c.head_size),
             hidden=rows(L, full, c.mlp_width),
-            normalized=rows(full, c.width),
+            normalized=rows(full if c.final_norm else 0, c.width),
             logits=rows(full, c.vocabulary),
         )
 

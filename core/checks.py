@@ -40,7 +40,7 @@ def check_model(model: Model, ids: Sequence[int], new_tokens: int = 16) -> Itera
     events = list(run)
     yield Check(tr("every row of attention sums to 1"), _row_sums(events), 1e-5)
     yield Check(tr("nothing looks at the future"), _future(events), 0.0)
-    yield Check(tr("each block adds attention and MLP to what came in"), _block_sums(events), 1e-5)
+    yield Check(tr("each block adds attention and MLP to what came in"), _block_sums(run, events), 1e-5)
     yield Check(tr("the recorded queries and keys give the attention again"), _recomputed(run, events), 1e-5)
     yield Check(tr("the last layer's lens is the model's output"), _last_lens(run, events), 1e-4)
     yield Check(tr("cached equals uncached, at every step"), _uncached(run, events), 1e-3)
@@ -56,8 +56,11 @@ def _future(events: list[Event]) -> float:
     return _worst(float(np.abs(np.triu(each, each.shape[2] - each.shape[1] + 1)).max()) for each in patterns)
 
 
-def _block_sums(events: list[Event]) -> float:
-    """The largest difference between a residual and the sum it should be, relative to its size."""
+def _block_sums(run: Generation, events: list[Event]) -> float:
+    """The largest difference between a residual and the sum it should be, relative to its size.
+
+    Where norms come after the sums, the sums are taken through them.
+    """
     differences, residual, parts = [], np.zeros(0, np.float32), []
     for event in events:
         match event:
@@ -66,7 +69,9 @@ def _block_sums(events: list[Event]) -> float:
             case AttentionDone() | MlpDone():
                 parts.append(event.output)
             case BlockDone():
-                expected = residual + parts[0] + parts[1]
+                expected = residual
+                for part, norm in zip(parts, run.model.decoder.blocks[event.layer].sum_norms, strict=True):
+                    expected = expected + part if norm is None else norm(expected + part)
                 differences.append(_relative(event.residual, expected))
                 residual, parts = event.residual, []
     return _worst(differences)

@@ -29,6 +29,18 @@ def layer_norm(x: Floats, weight: Floats, bias: Floats, epsilon: float) -> Float
     return centred
 
 
+def rms_norm(x: Floats, weight: Floats, epsilon: float) -> Floats:
+    """Scale each row to a root mean square of 1, then by *weight* (Zhang and Sennrich 2019, arXiv:1910.07467).
+
+    *epsilon* stands inside the root.
+    """
+    mean_square = np.vecdot(x, x)[..., None] / np.float32(x.shape[-1])  # [n, 1]
+    mean_square += np.float32(epsilon)
+    scaled: Floats = x / np.sqrt(mean_square, out=mean_square)
+    scaled *= weight
+    return scaled
+
+
 def softmax_in_place(scores: Floats) -> Floats:
     """Turn each row of *scores* into probabilities, in place: exp(x − max) over its sum.
 

@@ -4,7 +4,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from ..catalogue import tr
 from .fields import Fields
+from .json_text import shown
+from .rope import RopeConfig
 
 ACTIVATIONS = ("gelu_tanh", "gelu", "gelu_quick", "relu", "silu", "tanh")
 """The functions an MLP may have between its matrices, each once, under one name."""
@@ -22,7 +25,7 @@ class ModelConfig:
     """
 
     family: str
-    """Which parts the model is made of: ``gpt2``."""
+    """Which parts the model is made of, by the ``model_type`` of its config.json: ``gpt2``, ``llama`` …"""
     layers: int
     heads: int
     """Query heads of a layer."""
@@ -39,13 +42,14 @@ class ModelConfig:
     vocabulary: int
     """Token ids are below this."""
     norm: str
-    """``layer_norm``."""
+    """``layer_norm``, ``layer_norm_plain`` (no scale, no shift) or ``rms_norm``."""
     norm_epsilon: float
-    """Added to the variance, inside the root."""
+    """Added to the variance (or to the mean square), inside the root."""
     activation: str
     """One of ``ACTIVATIONS``."""
     position_encoding: str
-    """``learned``: a vector for each position, added to the token's."""
+    """``learned`` or ``sinusoidal``: a vector for each position, added to the token's; ``rotary``: queries and keys
+    are turned by their position."""
     scale_attention: bool
     """Attention scores are divided by the square root of ``head_size``."""
     scale_attention_by_layer: bool
@@ -60,6 +64,18 @@ class ModelConfig:
     """The token a text begins with, where there is one."""
     eos_ids: tuple[int, ...]
     """The tokens that end a text, ascending."""
+    attention_output_bias: bool = True
+    """Where attention adds biases, its output projection adds one too."""
+    query_key_norm: bool = False
+    """The queries and keys of each head are normalised before they are turned."""
+    rope: RopeConfig | None = None
+    """How far ``rotary`` positions turn queries and keys; None for other encodings."""
+    gated_mlp: bool = False
+    """The hidden layer of an MLP is a product: activation(x·W_gate) · x·W_up."""
+    post_norm: bool = False
+    """Norms come after the sums of the residual stream; else before attention and MLP."""
+    final_norm: bool = True
+    """There is a norm between the last block and the head."""
 
     def attention_scale(self, layer: int) -> float:
         """Return what the products of queries and keys in *layer* are multiplied with before the softmax."""
@@ -99,4 +115,20 @@ class ModelConfig:
             tied_head=fields.flag("tied_head"),
             bos_id=next(iter(fields.ids("bos_id")), None),
             eos_ids=fields.ids("eos_ids"),
+            attention_output_bias=fields.flag("attention_output_bias", True),
+            query_key_norm=fields.flag("query_key_norm", False),
+            rope=_rope(fields),
+            gated_mlp=fields.flag("gated_mlp", False),
+            post_norm=fields.flag("post_norm", False),
+            final_norm=fields.flag("final_norm", True),
         )
+
+
+def _rope(fields: Fields) -> RopeConfig | None:
+    """Return the rotation that a recording keeps, None where it has none or is older than rotations."""
+    value = fields.get("rope")
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise fields.wrong("rope", tr("rope should be an object, but is {value}", value=shown(value)))
+    return RopeConfig.from_dict(value)

@@ -53,6 +53,13 @@ class Fields:
         message = tr("{field} should be a number above 0 and at most 1, but is {value}", field=name, value=shown(value))
         raise self.wrong(name, message)
 
+    def positive(self, name: str, default: float | None = None) -> float:
+        """Return a finite number above 0."""
+        value = self.values.get(name, default)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < MOST**4:
+            return float(value)
+        raise self.wrong(name, tr("{field} should be a number above 0, but is {value}", field=name, value=shown(value)))
+
     def flag(self, name: str, default: bool | None = None) -> bool:
         """Return true or false."""
         value = self.values.get(name, default)
@@ -89,6 +96,18 @@ class Fields:
             value=shown(value),
         )
         raise self.wrong(name, message)
+
+    def spelling(self, name: str, *others: str) -> str:
+        """Return which of several names of one field is used, *name* where none is.
+
+        Two of them must not contradict each other.
+        """
+        used = [one for one in (name, *others) if one in self.values]
+        for other in used[1:]:
+            if self.get(other) != self.get(used[0]):
+                what = tr("{name} and {other} are one field with two values", name=used[0], other=other)
+                raise ModelError(what, where=self.where)
+        return used[0] if used else name
 
     def wrong(self, name: str, message: str, *, hint: str | None = None) -> ModelError:
         """Return the error for field *name*, with *message* unless the field is simply missing."""

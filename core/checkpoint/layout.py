@@ -28,6 +28,8 @@ class Layout:
     """Canonical name of the token embedding."""
     head: str
     """Canonical name of the head's matrix, which may stand in for the embedding where they are tied."""
+    part: Callable[[str], str]
+    """Where the parameter of that canonical name sits: embedding, attention, mlp, norms or head."""
 
 
 class Weights(Mapping[str, npt.NDArray[np.float32]]):

@@ -33,6 +33,17 @@ def open_checkpoint(path: Path) -> Checkpoint:
     return _open_file(_only_file(path))
 
 
+def holds_weights(path: Path) -> bool:
+    """Whether there are weights at *path*, in any format and whether or not they can be opened."""
+    if os.path.isfile(path):
+        return True
+    try:
+        files = [file for file in path.iterdir() if os.path.isfile(file)]
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return any(file.suffix.lower() == ".safetensors" or file.name == INDEX or is_foreign(file) for file in files)
+
+
 def _open_file(file: Path) -> Checkpoint:
     """Open one safetensors file."""
     if file.suffix.lower() != ".safetensors":

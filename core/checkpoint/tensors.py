@@ -40,6 +40,18 @@ class Checkpoint(Mapping[str, TensorInfo]):
         self._maps: dict[Path, npt.NDArray[np.uint8]] = {}
         self._digest: str | None = None
 
+    @classmethod
+    def made(cls, name: str, arrays: Mapping[str, npt.NDArray[np.float64]]) -> "Checkpoint":
+        """Return tensors that were computed and lie in no file, as if a file called *name* held them."""
+        file, start, tensors = Path(name), 0, {}
+        for tensor, array in arrays.items():
+            tensors[tensor] = TensorInfo(tensor, "F64", array.shape, file, start, array.nbytes)
+            start += array.nbytes
+        checkpoint = cls(tensors, metadata={}, files=[file])
+        data = b"".join(array.astype("<f8").tobytes() for array in arrays.values())
+        checkpoint._maps[file] = np.frombuffer(data, np.uint8)
+        return checkpoint
+
     def __getitem__(self, name: str) -> TensorInfo:
         return self._tensors[name]
 

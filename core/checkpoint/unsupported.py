@@ -45,10 +45,9 @@ def _experts(fields: Fields) -> str | None:
 
 def _window(fields: Fields, positions: int) -> str | None:
     """Return the field that lets attention see less than the whole context."""
-    window = fields.get("sliding_window")
+    layers, window, is_on = (fields.get(name) for name in ("layer_types", "sliding_window", "use_sliding_window"))
+    if layers is not None and not (isinstance(layers, list) and all(kind == "full_attention" for kind in layers)):
+        return "layer_types"
     reaches_all = window is None or (type(window) is int and window >= positions)
-    if fields.get("use_sliding_window") is not False and not reaches_all:
-        return "sliding_window"
-    layers = fields.get("layer_types")
-    is_full = layers is None or (isinstance(layers, list) and all(kind == "full_attention" for kind in layers))
-    return None if is_full else "layer_types"
+    no_layer_has_it = is_on is True and layers is not None  # where there is a switch, the list of layers decides
+    return None if reaches_all or is_on is False or no_layer_has_it else "sliding_window"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from math import inf
 from pathlib import Path
 from typing import Any, get_args
 
@@ -104,6 +105,7 @@ def _cache(reader: Reader, config: ModelConfig, T: int, capture: str) -> Activat
     c, layers = config, range(config.layers)
     kind: Capture = "all" if capture == "all" else "default"
     full = T if kind == "all" else 0
+    normed = full if c.final_norm else 0
     take = reader.take
 
     def stacked(name: str, *shape: int) -> Floats:
@@ -116,7 +118,7 @@ def _cache(reader: Reader, config: ModelConfig, T: int, capture: str) -> Activat
         key=stacked("key", c.kv_heads, T, c.head_size),
         value=stacked("value", c.kv_heads, T, c.head_size),
         hidden=stacked("mlp", T, c.mlp_width) if full else np.empty((c.layers, 0, c.mlp_width), np.float32),
-        normalized=take("final_norm", np.float32, T, c.width) if full else np.empty((0, c.width), np.float32),
+        normalized=take("final_norm", np.float32, T, c.width) if normed else np.empty((0, c.width), np.float32),
         logits=take("logits", np.float32, T, c.vocabulary) if full else np.empty((0, c.vocabulary), np.float32),
     )
     patterns: list[list[Floats]] = [
@@ -127,9 +129,9 @@ def _cache(reader: Reader, config: ModelConfig, T: int, capture: str) -> Activat
 
 def _steps(reader: Reader, ids: NDArray[np.int64], seconds: list[float], config: ModelConfig) -> list[Step]:
     G = len(ids)
-    probability = reader.take("chosen_probability", np.float32, G)
-    raw_logprob = reader.take("raw_logprob", np.float32, G)
-    uniform = reader.take("uniform", np.float64, G)
+    probability = _numbers(reader, "chosen_probability", np.float32, 0, 1, G)
+    raw_logprob = _numbers(reader, "raw_logprob", np.float32, -inf, 0.001, G)
+    uniform = _numbers(reader, "uniform", np.float64, 0, 1, G)
     forced = reader.take("forced", np.uint8, G)
     scores = _whole_scores(reader, G, config) if "next_logits" in reader else _best_scores(reader, ids, config)
     return [
@@ -142,26 +144,43 @@ def _steps(reader: Reader, ids: NDArray[np.int64], seconds: list[float], config:
 
 
 def _whole_scores(reader: Reader, G: int, config: ModelConfig) -> list[NDArray[np.float32]]:
-    return list(reader.take("next_logits", np.float32, G, config.vocabulary))
+    scores = _numbers(reader, "next_logits", np.float32, -inf, _LARGEST, G, config.vocabulary)
+    if not np.isfinite(scores.max(axis=1)).all():
+        raise RecordingError(tr("this recording is damaged: {name} holds what it cannot", name="next_logits"))
+    return list(scores)
 
 
 def _best_scores(reader: Reader, drawn: NDArray[np.int64], config: ModelConfig) -> list[Candidates]:
-    G, m, stages = len(drawn), min(BEST, config.vocabulary) + 1, len(STAGES)
-    ids = reader.take("candidate_ids", np.int64, G, m)
-    if ids.min() < 0 or ids.max() >= config.vocabulary or (ids[:, -1] != drawn).any():
+    G, m, stages, V = len(drawn), min(BEST, config.vocabulary) + 1, len(STAGES), config.vocabulary
+    ids = _numbers(reader, "candidate_ids", np.int64, 0, V - 1, G, m)
+    if (ids[:, -1] != drawn).any():
         raise RecordingError(tr("this recording is damaged: its candidates do not fit"))
-    logits = reader.take("candidate_logits", np.float32, G, m)
-    ranks = reader.take("candidate_ranks", np.int64, G, m)
-    removed_by = reader.take("candidate_removed_by", np.uint8, G, m)
-    final = reader.take("candidate_final", np.float64, G, m)
-    logsumexp = reader.take("stage_logsumexp", np.float64, G, stages)
-    kept = reader.take("stage_kept", np.int64, G, stages)
-    if removed_by.max() > KEPT:
-        raise RecordingError(tr("this recording is damaged: its candidates do not fit"))
+    logits = _numbers(reader, "candidate_logits", np.float32, -inf, _LARGEST, G, m)
+    ranks = _numbers(reader, "candidate_ranks", np.int64, 0, V - 1, G, m)
+    removed_by = _numbers(reader, "candidate_removed_by", np.uint8, 0, KEPT, G, m)
+    final = _numbers(reader, "candidate_final", np.float64, 0, 1.000001, G, m)
+    logsumexp = _numbers(reader, "stage_logsumexp", np.float64, -_LARGEST, _LARGEST, G, stages)
+    kept = _numbers(reader, "stage_kept", np.int64, 1, V, G, stages)
     return [
         Candidates(ids[g], logits[g], ranks[g], removed_by[g], final[g], logsumexp[g], kept[g], config.vocabulary)
         for g in range(G)
     ]
+
+
+_LARGEST = 3.5e38
+"""No score is larger, since scores are float32."""
+
+
+def _numbers(
+    reader: Reader, name: str, dtype: type[np.generic], least: float, most: float, *shape: int
+) -> NDArray[Any]:
+    """Tensor *name*, all of whose numbers lie from *least* to *most*. Raises `RecordingError`, for NaN too."""
+    array = reader.take(name, dtype, *shape)
+    with np.errstate(invalid="ignore"):  # comparing NaN is how it is found
+        fits = ((array >= least) & (array <= most)).all()
+    if not fits:
+        raise RecordingError(tr("this recording is damaged: {name} holds what it cannot", name=name))
+    return array
 
 
 def _settings(entry: dict[str, Any]) -> tuple[int, SamplingConfig]:

@@ -99,9 +99,10 @@ def _everything(trace: Trace) -> Tensors:
     rows, T = trace.cache.rows, trace.positions
     tensors: Tensors = {
         "next_logits": np.stack([step.scores for step in trace.steps if isinstance(step.scores, np.ndarray)]),
-        "final_norm": rows.normalized[:T],
         "logits": rows.logits[:T],
     }
+    if trace.model.config.final_norm:
+        tensors["final_norm"] = rows.normalized[:T]
     for layer, blocks in enumerate(trace.cache.patterns):
         tensors[f"attention.{layer}"] = _square(blocks, T)
         tensors[f"mlp.{layer}"] = rows.hidden[layer, :T]

@@ -11,6 +11,7 @@ from cutaway.core import Generation, ModelError, SamplingConfig
 from cutaway.core.attribution import attribution
 from cutaway.core.edits import AblateHead, AblateMlp
 from cutaway.core.models.model import Model
+from cutaway.core.models.parts import LayerNorm
 
 LIVELY = SamplingConfig(temperature=0.9, top_k=30, seed=4)
 EDITS = (AblateHead(1, 2, since=2), AblateMlp(0, since=3))
@@ -40,6 +41,7 @@ def test_each_part_by_taking_it_through_the_norm_alone(run: Generation) -> None:
     trace, decoder, rows, position = run.trace, run.model.decoder, run.trace.cache.rows, 5
     after = [rows.embedding, *rows.residual]
     norm, last = decoder.final_norm, rows.residual[-1, position].astype(np.float64)
+    assert isinstance(norm, LayerNorm)
     sigma = np.sqrt(last.var() + norm.epsilon)
     readout = decoder.head[trace.token_ids[position + 1]].astype(np.float64)
     parts = attribution(trace, position, position + 1)[:, 0]

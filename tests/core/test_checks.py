@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from cutaway.core import Generation, checks
 from cutaway.core.checks import Check, check_model
 from cutaway.core.events import AttentionDone, BlockDone, Embedded, Event, MlpDone
-from cutaway.core.models.decoder import Attention, Embedding
+from cutaway.core.models.attention import Attention
 from cutaway.core.models.model import Model
+from cutaway.core.models.parts import Embedding
 
 PROMPT = [5, 83, 92, 83, 15, 11]
 CLAIMS = [

@@ -9,8 +9,8 @@ import pytest
 
 from cutaway.core import Generation, ModelError
 from cutaway.core.embedding import embedding_parts, nearest_tokens
-from cutaway.core.models.decoder import Embedding
 from cutaway.core.models.model import Model
+from cutaway.core.models.parts import Embedding
 
 PROMPT = [5, 83, 92, 83, 15, 11]
 

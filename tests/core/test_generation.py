@@ -32,8 +32,8 @@ from cutaway.core.events import (
     Tokenized,
 )
 from cutaway.core.lens import attention_maps
-from cutaway.core.models.decoder import Linear
 from cutaway.core.models.model import Model
+from cutaway.core.models.parts import Linear
 from cutaway.core.sampling import SamplingError
 
 PROMPT = [5, 83, 92, 83, 15, 11]

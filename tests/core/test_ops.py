@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cutaway.core import ops
-from cutaway.core.models.decoder import attention_pattern
+from cutaway.core.models.attention import attention_pattern
 
 Floats = NDArray[np.float32]
 

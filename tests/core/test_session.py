@@ -44,6 +44,18 @@ def test_the_tree(parent: Generation) -> None:
     assert third.parent is root and third.generation.trace is third.trace
 
 
+def test_a_run_that_was_branched_elsewhere_can_be_added(parent: Generation) -> None:
+    """The engine's thread makes the branch, the screen's puts it into the tree."""
+    session = Session(parent)
+    made = parent.branch(3, token=7)
+    branch = session.add(made, 3)
+    assert branch.generation is made and session.current is branch
+    assert (branch.parent, branch.step, session.root.children) == (session.root, 3, [branch])
+    session.current = session.root
+    other = session.add(parent.branch(1), 1)
+    assert session.branches() == [session.root, branch, other]
+
+
 @pytest.mark.parametrize("step", [0, 1, 5, 9])
 def test_the_same_token_and_seed_give_the_same_continuation(step: int, parent: Generation) -> None:
     child = parent.branch(step, token=parent.trace.steps[step].id)

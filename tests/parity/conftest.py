@@ -24,11 +24,15 @@ COMMITTED = Path(__file__).resolve().parents[1] / "data"
 BESIDE = Path(__file__).resolve().parents[2].parent / "shared" / "fixtures"
 
 
+REFUSED = {"opt_minimind3_moe"}
+"""References of models that do not open here, and say so by name."""
+
+
 def _folders() -> list[Path]:
-    """Every GPT-2 there is a reference for, a committed copy before the one beside the checkout."""
-    found = {folder.name: folder for folder in sorted((BESIDE / "models").glob("gpt2_*"))}
-    found |= {folder.name: folder for folder in sorted((COMMITTED / "models").glob("gpt2_*"))}
-    return [found[name] for name in sorted(found)]
+    """Every model there is a reference for, a committed copy before the one beside the checkout."""
+    roots = (BESIDE / "models", COMMITTED / "models")
+    found = {folder.name: folder for root in roots for folder in sorted(root.glob("*"))}
+    return [found[name] for name in sorted(found.keys() - REFUSED)]
 
 
 @pytest.fixture(scope="session", params=_folders(), ids=lambda folder: folder.name)

@@ -75,10 +75,12 @@ class Report:
         return [*lines, "", *self._table()]
 
     def _headline(self) -> str:
+        from ...core.models.families import family_title
+
         c = self.config
         shape = tr("{layers} layers × {heads} heads × {width}", layers=c["layers"], heads=c["heads"], width=c["width"])
         room = tr("{positions} positions, {vocabulary} tokens", positions=c["positions"], vocabulary=c["vocabulary"])
-        return f"{self.model}: {c['family']}, {shape}, {room}"
+        return f"{self.model}: {family_title(c['family'])}, {shape}, {room}"
 
     def _table(self) -> list[str]:
         """Every tensor of the files in a line: name, dtype, shape, bytes, share of all bytes."""
@@ -94,21 +96,16 @@ class Report:
 
 def inspect(name: str) -> Report:
     """Read the headers of the model called *name*. Raises `ModelError`."""
-    from ...core.checkpoint.families import bind, read_config
-    from ...core.checkpoint.locate import locate
-    from ...core.checkpoint.open import open_checkpoint
-    from ...core.models import called
+    from ...core.models import open_model
 
-    path = locate(name)
-    config = read_config(path)
-    checkpoint = open_checkpoint(path)
-    weights = bind(checkpoint, config)
+    called, opened = open_model(name)
+    config, checkpoint, weights = opened.config, opened.checkpoint, opened.weights
     parameters = dict.fromkeys(_PARTS, 0)
     for canonical in weights:
-        parameters[_part(canonical)] += prod(weights.info(canonical).shape)
+        parameters[opened.family.layout.part(canonical)] += prod(weights.info(canonical).shape)
     total = sum(info.nbytes for info in checkpoint.values())
     return Report(
-        model=called(name, path),
+        model=called,
         config=config.to_dict(),
         parameters=parameters,
         tensors=[
@@ -134,17 +131,6 @@ def _memory(config: Any, parameters: int) -> dict[str, int]:
         mark("a full context"): 4 * rows * config.positions,
         mark("scores of its tokens"): 4 * config.vocabulary * config.positions,
     }
-
-
-def _part(canonical: str) -> str:
-    """The part of the model that the tensor of this canonical name belongs to."""
-    if canonical.startswith(("wte", "wpe")):
-        return "embedding"
-    if canonical.startswith("lm_head"):
-        return "head"
-    if ".attn." in canonical:
-        return "attention"
-    return "mlp" if ".mlp." in canonical else "norms"
 
 
 def _bytes(size: float) -> str:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from cutaway.core.checkpoint.config import ModelConfig
-from cutaway.core.checkpoint.families import bind, read_config
-from cutaway.core.checkpoint.gpt2 import canonical_name, expected_tensors
 from cutaway.core.checkpoint.locate import locate
 from cutaway.core.checkpoint.open import open_checkpoint
 from cutaway.core.errors import ModelError
+from cutaway.core.models.families import bind, read_config
+from cutaway.core.models.gpt2 import canonical_name, expected_tensors
 
 Write = Callable[..., Path]
 Shapes = dict[str, tuple[int, ...]]
