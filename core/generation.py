@@ -7,7 +7,7 @@ callbacks here: running, stepping, stopping at a stage and replaying are all thi
 from __future__ import annotations
 
 import secrets
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from time import perf_counter
@@ -56,11 +56,13 @@ class Generation(Iterator[Event]):
         added: Sequence[int] = (),
         prompt: str = "",
         chat: str | None = None,
+        end_ids: Iterable[int] = (),
     ) -> None:
         """Prepare to continue *ids* [P]; an empty prompt starts from the model's own start token.
 
         *added* are the positions of ids that the prompt's text did not hold, *prompt* that text, and *chat* what
-        the chat template made of it: they change nothing but what is told.
+        the chat template made of it: they change nothing but what is told. *end_ids* end a text as the model's own
+        end tokens do.
         """
         if capture not in get_args(Capture):
             raise ModelError(tr("there is no capture {name}", name=repr(capture)), hint=tr("choose default or all"))
@@ -79,6 +81,7 @@ class Generation(Iterator[Event]):
         self.model = model
         self.max_new_tokens = max_new_tokens
         self.ignore_eos = ignore_eos
+        self.end_ids = frozenset(end_ids).union(model.config.eos_ids)
         self.trace = Trace(
             _facts(model),
             tuple(ids),
@@ -145,7 +148,43 @@ class Generation(Iterator[Event]):
         twin._edits = Edits(twin.trace.edits, self.model.config)
         twin._inherited = trace.scores(step)
         twin._begin()
+        twin._seconds = trace.steps[step].seconds  # what the scores it begins with had cost
         return twin
+
+    def follow(
+        self,
+        ids: Sequence[int],
+        sampling: SamplingConfig | None = None,
+        *,
+        max_new_tokens: int | None = None,
+        added: Sequence[int] = (),
+        prompt: str = "",
+        chat: str | None = None,
+    ) -> Generation:
+        """A run that continues *ids*, the next turn of a chat say, and computes only what this one has not.
+
+        It takes over the rows of the positions up to where the two texts part; its first pass runs the rest, the
+        last prompt token at least. Ablations stay, and hold from the beginning; what was computed before they held
+        is computed again. Raises `ModelError` as a new run does.
+        """
+        edits = [replace(edit, since=0) for edit in self.trace.edits if not isinstance(edit, ForceToken)]
+        run = Generation(
+            self.model,
+            ids,
+            sampling or self.trace.sampling[-1][1],
+            max_new_tokens=max_new_tokens or self.max_new_tokens,
+            ignore_eos=self.ignore_eos,
+            capture=self.trace.cache.capture,
+            edits=list(dict.fromkeys(edits)),
+            added=added,
+            prompt=prompt,
+            chat=chat,
+            end_ids=self.end_ids,
+        )
+        shared = _shared_positions(self.trace, run.trace.prompt_ids)
+        if shared:
+            run.trace.cache = self.trace.cache.fork(shared)
+        return run
 
     @classmethod
     def resume(cls, model: Model, trace: Trace, *, max_new_tokens: int = 64, ignore_eos: bool = False) -> Generation:
@@ -182,7 +221,7 @@ class Generation(Iterator[Event]):
         else:
             yield from self._choose(self._inherited)
         while trace.finish_reason is None:
-            ids = [trace.steps[-1].id] if trace.steps else trace.prompt_ids
+            ids = [trace.steps[-1].id] if trace.steps else trace.prompt_ids[trace.cache.length :]
             for event in self.model.decoder.forward(ids, trace.cache, self._edits.active_at(len(trace.steps))):
                 yield event
             assert isinstance(event, LogitsReady)
@@ -224,7 +263,7 @@ class Generation(Iterator[Event]):
     def _reason_to_end(self) -> FinishReason | None:
         """Why no token can follow, the first that applies."""
         trace = self.trace
-        if trace.steps[-1].id in self.model.config.eos_ids and not self.ignore_eos:
+        if trace.steps[-1].id in self.end_ids and not self.ignore_eos:
             return "eos"
         if len(trace.prompt_ids) + len(trace.steps) > self.model.config.positions:
             return "context"
@@ -256,6 +295,17 @@ def _start(model: Model) -> list[int]:
             hint=tr("give a prompt of at least one token"),
         )
     return [model.start_token]
+
+
+def _shared_positions(trace: Trace, ids: Sequence[int]) -> int:
+    """How many leading positions of *ids* went through the model in *trace*, all of its ablations in force.
+
+    At most all but the last: a run needs the scores that come after that one.
+    """
+    if any(not isinstance(edit, ForceToken) and edit.since for edit in trace.edits):
+        return 0
+    known, count = trace.token_ids, max(min(trace.cache.length, len(ids) - 1), 0)
+    return next((position for position in range(count) if known[position] != ids[position]), count)
 
 
 def _since(edit: Edit, step: int) -> Edit:

@@ -8,6 +8,8 @@ own row, a token fewer hardly anything, and blocks twice as large are a pooling 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
+from time import perf_counter
 
 import numpy as np
 
@@ -62,20 +64,41 @@ class Overview:
             maps[layer] = self._at(layer, T)
         return maps
 
-    def layer_map(self, layer: int, T: int) -> Floats:
-        """The same for one layer: [H, N, N]."""
-        return self._at(layer, T).copy()
+    def advance(self, layer_count: int, T: int, seconds: float) -> int:
+        """Bring layer after layer to *T* positions for about so many *seconds*; return how many are there.
+
+        A long text costs seconds in all, in which others may want the thread. Call it again to go on.
+        """
+        deadline = perf_counter() + seconds
+        for layer in range(layer_count):
+            if not self._bring(layer, T, deadline):
+                return layer
+        return layer_count
+
+    def fork(self, trace: Trace) -> Overview:
+        """An overview of *trace*, which begins as this one's does, with what is known of the text they share."""
+        fork, length = Overview(trace), trace.cache.length
+        for mine, theirs in zip(self._levels, fork._levels, strict=True):
+            for block, level in mine.items():
+                theirs[block] = copy = _Level(level.maps.copy(), level.last.copy(), level.held, level.queries)
+                if copy.queries > length > 0:
+                    _shorten(copy, length, block)
+        return fork
 
     def _at(self, layer: int, T: int) -> Floats:
         """A view of the maps of *layer* [H, N, N], brought to *T* positions."""
+        self._bring(layer, T, inf)
+        block = block_size(T)
+        N = -(-T // block)
+        return self._levels[layer][block].maps[:, :N, :N]
+
+    def _bring(self, layer: int, T: int, deadline: float) -> bool:
+        """Bring the maps of *layer* to *T* positions; False where the *deadline* came first."""
         block = block_size(T)
         level = self._level(layer, block)
         if level.queries > T > 0:
             _shorten(level, T, block)
-        if level.queries < T:
-            self._extend(level, layer, T, block)
-        N = -(-T // block)
-        return level.maps[:, :N, :N]
+        return level.queries >= T or self._extend(level, layer, T, block, deadline)
 
     def _level(self, layer: int, block: int) -> _Level:
         """The maps at this block size: those kept, or the next finer ones pooled, or none yet."""
@@ -91,9 +114,11 @@ class Overview:
             level.held = -1
         return level
 
-    def _extend(self, level: _Level, layer: int, T: int, block: int) -> None:
-        """Take the queries up to *T* into the maps, a few at a time."""
+    def _extend(self, level: _Level, layer: int, T: int, block: int, deadline: float) -> bool:
+        """Take the queries up to *T* into the maps, a few at a time; False where the *deadline* came first."""
         while level.queries < T:
+            if perf_counter() > deadline:
+                return False
             start = level.queries
             stop = min(T, start - start % block + max(_QUERIES_AT_ONCE, block))
             maxima = self._block_maxima(layer, start, stop, block)  # [H, n, N]
@@ -103,6 +128,7 @@ class Overview:
                 level.last[:, done - begin : end - begin] = maxima[:, done - start : end - start]
                 level.maps[:, level.held] = level.last[:, : end - begin].max(axis=1)
             level.queries = stop
+        return True
 
     def _block_maxima(self, layer: int, start: int, stop: int, block: int) -> Floats:
         """The largest weight [H, n, 32] of each query from *start* to *stop* on each block of keys.

@@ -4,12 +4,21 @@ The layout is ``HUB/models--OWNER--NAME/{refs/main, snapshots/COMMIT/…}``
 (https://huggingface.co/docs/huggingface_hub/guides/manage-cache).
 """
 
+import json
 import os
 import re
 from pathlib import Path
 
+from .open import INDEX, WHOLE, holds_weights
+
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 _COMMIT = re.compile(r"[0-9A-Za-z]+", re.ASCII)
+_LONGEST_ID = 96
+
+
+def is_hub_id(name: str) -> bool:
+    """Whether a model on the hub could be called *name*: ``owner/name``, or ``name`` alone."""
+    return len(name) <= _LONGEST_ID and _HUB_ID.fullmatch(name) is not None and not ("--" in name or ".." in name)
 
 
 def hub_cache() -> Path:
@@ -23,14 +32,29 @@ def hub_cache() -> Path:
     return Path(os.path.expanduser(cache)) / "huggingface" / "hub"
 
 
+def repository(hub_id: str) -> Path:
+    """Return the folder that the cache keeps for the model *hub_id*; it need not exist."""
+    return hub_cache() / "--".join(["models", *hub_id.split("/")])
+
+
+def cached_models() -> list[str]:
+    """Return the hub ids of the models in the cache, in alphabetical order."""
+    try:
+        folders = [folder.name.split("--") for folder in hub_cache().iterdir()]
+    except OSError:
+        return []
+    ids = ["/".join(parts[1:]) for parts in folders if parts[0] == "models"]
+    return sorted((hub_id for hub_id in ids if cached_snapshot(hub_id)), key=str.lower)
+
+
 def cached_snapshot(hub_id: str) -> Path | None:
     """Return the cached folder of the model *hub_id* (``owner/name``, or ``name`` alone), if there is one.
 
     That is the snapshot ``refs/main`` points to; without a reference, the snapshot that was made last.
     """
-    if not _HUB_ID.fullmatch(hub_id):
+    if not is_hub_id(hub_id):
         return None
-    model = hub_cache() / "--".join(["models", *hub_id.split("/")])
+    model = repository(hub_id)
     try:
         main = (model / "refs" / "main").read_text("ascii").strip()
         if _COMMIT.fullmatch(main) and (model / "snapshots" / main).is_dir():
@@ -38,6 +62,26 @@ def cached_snapshot(hub_id: str) -> Path | None:
     except (OSError, ValueError):
         pass  # no reference, or a damaged one: the snapshots themselves are still there
     return _newest(model / "snapshots")
+
+
+def missing_file(snapshot: Path) -> str | None:
+    """Return a weights file that *snapshot* lacks because its download did not come to an end, None if it is whole.
+
+    Weights of any format make it whole: whether they can be opened is for those to say who open them.
+    """
+    if (snapshot / WHOLE).is_file():
+        return None
+    if (snapshot / INDEX).is_file():
+        return next((shard for shard in _shards(snapshot / INDEX) if not (snapshot / shard).is_file()), None)
+    return None if holds_weights(snapshot) else WHOLE
+
+
+def _shards(index: Path) -> list[str]:
+    """Return the files that *index* names; none if it is broken, which is told when it is opened."""
+    try:
+        return sorted(set(map(str, json.loads(index.read_bytes())["weight_map"].values())))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return []
 
 
 def _newest(snapshots: Path) -> Path | None:

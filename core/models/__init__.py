@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from ..checkpoint.formats import is_gguf
 from ..checkpoint.locate import locate
 from .families import Opened, open_folder
 from .model import Model
 
 
 def load_model(name: str | os.PathLike[str]) -> Model:
-    """Open the model called *name*: an existing path, an embedded model, or a hub id in the local cache.
+    """Open the model called *name*: an existing path, a model that is embedded or installed, or a cached hub id.
 
     Raises `ModelError`, in one sentence, for everything that can be wrong with a name or its files.
     """
@@ -20,7 +21,7 @@ def load_model(name: str | os.PathLike[str]) -> Model:
         name=called,
         config=opened.config,
         decoder=opened.family.build(opened.config, opened.weights),
-        tokenizer=opened.family.tokenizer(opened.folder, opened.config.vocabulary),
+        tokenizer=opened.load_tokenizer(),
         compute_digest=opened.checkpoint.digest,
     )
 
@@ -32,8 +33,10 @@ def open_model(name: str | os.PathLike[str]) -> tuple[str, Opened]:
 
 
 def _called(name: str | os.PathLike[str], path: Path) -> str:
-    """What the model is called: its hub id where it was asked for by one, else its folder's name."""
+    """What the model is called: as it was asked for where that is no path, else like its folder or GGUF file."""
     text = os.fspath(name)
     if not os.path.exists(os.path.expanduser(text)):
         return text
+    if is_gguf(path) and path.is_file():
+        return path.stem
     return (path if path.is_dir() else path.parent).resolve().name

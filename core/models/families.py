@@ -1,4 +1,4 @@
-"""The families of models that open, and opening a folder of any of them without reading its weights.
+"""The families of models that open, and opening a folder or GGUF file of any of them without reading its weights.
 
 A family more is a file more that describes it as a `Family`, and its name in the list here.
 """
@@ -6,18 +6,21 @@ A family more is a file more that describes it as a `Family`, and its name in th
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from ..catalogue import tr
 from ..checkpoint.config import ModelConfig
 from ..checkpoint.fields import Fields
+from ..checkpoint.formats import is_gguf
 from ..checkpoint.json_text import read_object, shown
 from ..checkpoint.layout import Weights, bind_layout
 from ..checkpoint.tensors import Checkpoint
 from ..checkpoint.unsupported import refuse_unsupported
 from ..errors import ModelError
+from ..tokenizer import Tokenizer
 from .family import Family
 from .gpt2 import GPT2
 from .llama import LLAMA, MINIMIND, MISTRAL, QWEN2, QWEN3
@@ -37,20 +40,39 @@ class Opened:
     family: Family
     config: ModelConfig
     checkpoint: Checkpoint
+    """The tensors as the files have them."""
     weights: Weights
+    load_tokenizer: Callable[[], Tokenizer]
 
 
 def open_folder(path: Path) -> Opened:
-    """Read the headers of the model at *path*, a folder or the weights file in it.
+    """Read the headers of the model at *path*: a folder, the weights file in it, or a GGUF file.
 
     Raises:
         ModelError: for everything that can be wrong with the files of a model.
     """
+    if is_gguf(path) and os.path.isfile(path):
+        return _open_gguf(path)
     config = read_config(path)
     family = FAMILIES[config.family]
     checkpoint = family.open(path)
     config = family.told_by_tensors(config, checkpoint)
-    return Opened(_folder(path), family, config, checkpoint, bind(checkpoint, config))
+    tokenizer = partial(family.tokenizer, _folder(path), config.vocabulary)
+    return Opened(_folder(path), family, config, checkpoint, bind(checkpoint, config), tokenizer)
+
+
+def _open_gguf(file: Path) -> Opened:
+    """Read the header of the GGUF file *file*; the package that does is loaded for nothing else."""
+    from ..checkpoint.gguf.checkpoint import open_gguf
+    from ..checkpoint.gguf.config import config_fields
+    from ..checkpoint.gguf.conversion import converted
+    from ..checkpoint.gguf.tokenizer import load_tokenizer
+
+    stored = open_gguf(file)
+    config = _normalised(Fields(config_fields(stored), str(file)), Fields({}, str(file)))
+    family = FAMILIES[config.family]
+    weights = bind(converted(stored, family.layout, config), config)
+    return Opened(file.parent, family, config, stored, weights, partial(load_tokenizer, stored, config.vocabulary))
 
 
 def read_config(path: Path) -> ModelConfig:
@@ -64,12 +86,16 @@ def read_config(path: Path) -> ModelConfig:
     """
     folder = _folder(path)
     given = _fields(folder / "config.json")
+    generation = folder / "generation_config.json"
+    return _normalised(given, _fields(generation) if os.path.isfile(generation) else Fields({}, str(generation)))
+
+
+def _normalised(given: Fields, more: Fields) -> ModelConfig:
+    """Return the configuration that a config.json says; *more* has begin and end tokens beside those in it."""
     family = _family(given)
     fields = Fields({**family.defaults, **given.values}, given.where)
     config = family.read(fields)
     refuse_unsupported(fields, config.positions)
-    generation = folder / "generation_config.json"
-    more = _fields(generation) if os.path.isfile(generation) else Fields({}, str(generation))
     ends = fields.ids("eos_token_id") + more.ids("eos_token_id")
     begins = fields.ids("bos_token_id") + more.ids("bos_token_id")
     begin = next(iter(_possible(begins, config)), None)

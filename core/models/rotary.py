@@ -31,10 +31,10 @@ class Rotary:
         self._factor = config.attention_factor
         self._positions = positions
         half = head_size // 2
-        self._pairs, self._swapped, self._axis = (
-            ((half, 2), np.s_[..., ::-1], -1) if config.interleaved else ((2, half), np.s_[..., ::-1, :], -2)
-        )
-        """How a row is seen as pairs, each pair the other way round, and along which axis a pair lies."""
+        self._pairs = (half, 2) if config.interleaved else (2, half)
+        """How a row is seen as pairs."""
+        self._axis = -1 if config.interleaved else -2
+        """The axis along which a pair lies."""
         self._tables = self._computed(min(positions, _FIRST_TABLE))
 
     def __call__(self, x: Floats, start: int) -> Floats:  # [H, n, d] -> [H, n, d]
@@ -45,7 +45,7 @@ class Rotary:
             tables = self._tables = self._computed(max(min(2 * len(tables[0]), self._positions), stop))
         pairs = x.reshape(*x.shape[:2], *self._pairs)
         turned = pairs * tables[0][start:stop]
-        turned += pairs[self._swapped] * tables[1][start:stop]
+        turned += np.flip(pairs, self._axis) * tables[1][start:stop]
         return turned.reshape(x.shape)
 
     def _computed(self, count: int) -> tuple[Floats, Floats]:

@@ -167,8 +167,8 @@ def _best_scores(reader: Reader, drawn: NDArray[np.int64], config: ModelConfig) 
     ]
 
 
-_LARGEST = 3.5e38
-"""No score is larger, since scores are float32."""
+_LARGEST = float(np.finfo(np.float32).max)
+"""No score is larger."""
 
 
 def _numbers(

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cutaway.core.chat import render_chat
+from cutaway.core import load_model
+from cutaway.core.chat import answer_end, messages_of, render_chat, write_chat
 from cutaway.core.errors import ModelError
-from cutaway.core.tokenizer import load_tokenizer
+from cutaway.core.models.model import Model
+from cutaway.core.tokenizer import Tokenizer, load_tokenizer
 
 COPIES = Path(__file__).resolve().parents[1] / "data" / "tokenizers"
 SIZES = {"minimind_style": 800, "smollm2_style": 700}
@@ -116,3 +120,107 @@ def test_what_a_template_may_use_up_is_limited(template: str) -> None:
     with pytest.raises(ModelError, match="chat template fails"):
         render_chat(template, HELLO)
     assert time.monotonic() - began < 20
+
+
+def tokenizer_with(folder: Path, files: dict[str, Any]) -> Tokenizer:
+    """The tokenizer of a folder that has these files and no other place for a template."""
+    shutil.copytree(COPIES / "minimind_style", folder, dirs_exist_ok=True)
+    config = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))
+    del config["chat_template"]
+    for name, content in ({"tokenizer_config.json": {}} | files).items():
+        if name == "tokenizer_config.json":
+            content = json.dumps(config | content)
+        (folder / name).write_text(content, "utf-8")
+    return load_tokenizer(folder, 800)
+
+
+NAMED = [{"name": "tool_use", "template": "tools"}, {"name": "default", "template": "default"}]
+SOURCES = [
+    ({}, None),
+    ({"tokenizer_config.json": {"chat_template": "text"}}, "text"),
+    ({"tokenizer_config.json": {"chat_template": NAMED}}, "default"),
+    ({"tokenizer_config.json": {"chat_template": NAMED[:1]}}, "tools"),
+    ({"tokenizer_config.json": {"chat_template": []}}, None),
+    ({"chat_template.jinja": "file é"}, "file é"),
+    ({"chat_template.jinja": "file", "tokenizer_config.json": {"chat_template": NAMED}}, "file"),
+]
+
+
+@pytest.mark.parametrize(("files", "template"), SOURCES)
+def test_where_a_template_comes_from(files: dict[str, Any], template: str | None, tmp_path: Path) -> None:
+    assert tokenizer_with(tmp_path, files).chat_template == template
+
+
+@pytest.mark.parametrize("value", [5, {"a": "b"}, [5], [{"name": "default"}], [{"name": 1, "template": "x"}]])
+def test_a_template_that_is_no_text_is_one_sentence(value: object, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="tokenizer cannot be read") as error:
+        tokenizer_with(tmp_path, {"tokenizer_config.json": {"chat_template": value}})
+    assert "tokenizer_config.json" in str(error.value) and str(error.value).isprintable()
+
+
+def test_a_template_that_is_not_utf8_is_one_sentence(tmp_path: Path) -> None:
+    shutil.copytree(COPIES / "minimind_style", tmp_path, dirs_exist_ok=True)
+    (tmp_path / "chat_template.jinja").write_bytes(b"\xff\xfe")
+    with pytest.raises(ModelError, match=r"chat_template\.jinja"):
+        load_tokenizer(tmp_path, 800)
+
+
+@pytest.fixture(scope="module")
+def verse() -> Model:
+    return load_model("verse")
+
+
+def speaking(model: Model, template: str | None, *, can_encode: bool = True) -> Model:
+    """The model with another template, and maybe no tokenizer that reads."""
+    own = model.tokenizer
+    other = Tokenizer(
+        own.vocabulary,
+        own._pipeline if can_encode else None,
+        special_tokens=own.special_tokens,
+        chat_template=template,
+        eos_token=own.eos_token,
+    )
+    return replace(model, tokenizer=other)
+
+
+def test_a_conversation_as_the_model_s_template_writes_it(verse: Model) -> None:
+    messages = messages_of("hi", "Be brief.")
+    assert [message["role"] for message in messages] == ["system", "user"] and len(messages_of("hi")) == 1
+    assert write_chat(verse, messages).endswith("<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n")
+    assert write_chat(speaking(verse, "{{ messages[0].content }}{{ eos_token }}"), messages) == "Be brief.<|im_end|>"
+
+
+@pytest.mark.parametrize(
+    ("template", "can_encode", "said"),
+    [(None, True, "verse has no chat template; leave out --chat"), ("x", False, "no tokenizer that turns text")],
+)
+def test_models_that_cannot_chat(verse: Model, template: str | None, can_encode: bool, said: str) -> None:
+    with pytest.raises(ModelError, match=said):
+        write_chat(speaking(verse, template, can_encode=can_encode), messages_of("hi"))
+
+
+TURNS = "{% for m in messages %}[{{ m.role }}]{{ m.content }}END{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("template", "end"),
+    [
+        (TURNS.replace("END", "<|im_end|>\n"), 2),
+        (TURNS.replace("END", "\n <|endoftext|>"), 0),
+        (TURNS.replace("END", "{{ eos_token }}"), 2),
+        (TURNS.replace("END", "\n"), None),
+        (TURNS.replace("END", ". <|im_end|>"), None),
+        ("<|im_start|>no answer here", None),
+        ("{{ raise_exception('no assistant') }}", None),
+        (None, None),
+    ],
+)
+def test_the_token_that_ends_an_answer(verse: Model, template: str | None, end: int | None) -> None:
+    assert answer_end(speaking(verse, template)) == end
+
+
+def test_the_token_that_ends_an_answer_of_the_models_here(verse: Model, tmp_path: Path) -> None:
+    assert answer_end(verse) == 2
+    for style, size in SIZES.items():
+        tokenizer = load_tokenizer(COPIES / style, size)
+        assert answer_end(replace(verse, tokenizer=tokenizer)) == tokenizer.special_tokens["<|im_end|>"]

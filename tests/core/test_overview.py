@@ -79,7 +79,7 @@ def test_every_length_in_any_order(order: str | int, trace: Trace, truths: dict[
 def test_a_long_way_at_once(trace: Trace) -> None:
     overview = Overview(trace)
     for T in (LENGTH, 20, 60, 131, 128, 129, 1, LENGTH):
-        np.testing.assert_allclose(overview.layer_map(1, T), truth(trace, 1, T), atol=1e-6)
+        np.testing.assert_allclose(overview.maps(2, T)[1], truth(trace, 1, T), atol=1e-6)
 
 
 def test_nothing_at_all(trace: Trace) -> None:
@@ -88,16 +88,16 @@ def test_nothing_at_all(trace: Trace) -> None:
     assert overview.maps(LAYERS, 0).shape == (LAYERS, 4, 0, 0)
     overview.maps(LAYERS, 7)
     assert overview.maps(LAYERS, 0).shape == (LAYERS, 4, 0, 0)
-    np.testing.assert_allclose(overview.layer_map(0, 7), truth(trace, 0, 7), atol=1e-6)
+    np.testing.assert_allclose(overview.maps(1, 7)[0], truth(trace, 0, 7), atol=1e-6)
 
 
 def test_what_was_given_out_stays(trace: Trace) -> None:
     overview = Overview(trace)
-    given = overview.layer_map(0, 40)
+    given = overview.maps(1, 40)[0]
     given[...] = 7
     overview.maps(LAYERS, 41)
     assert (given == 7).all()
-    np.testing.assert_allclose(overview.layer_map(0, 40), truth(trace, 0, 40), atol=1e-6)
+    np.testing.assert_allclose(overview.maps(1, 40)[0], truth(trace, 0, 40), atol=1e-6)
 
 
 def test_a_token_more_or_less_is_not_computed_from_the_start(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,3 +135,22 @@ def test_a_pass_under_way(tiny: Model) -> None:
             np.testing.assert_allclose(maps[layer], truth(run.trace, layer, T), atol=1e-6)
         if T > 35:
             break
+
+
+def test_as_far_as_there_is_time(trace: Trace) -> None:
+    """Without time nothing is computed; going on gives the same as all at once."""
+    overview = Overview(trace)
+    assert overview.advance(LAYERS, LENGTH, 0.0) < LAYERS
+    while overview.advance(LAYERS, LENGTH, 0.001) < LAYERS:
+        pass
+    np.testing.assert_array_equal(overview.maps(LAYERS, LENGTH), Overview(trace).maps(LAYERS, LENGTH))
+
+
+@pytest.mark.parametrize("length", [1, 31, 32, 33, 100, LENGTH])
+def test_a_fork_knows_what_both_texts_share(trace: Trace, length: int) -> None:
+    overview = Overview(trace)
+    overview.maps(LAYERS, LENGTH)
+    fork = overview.fork(replace(trace, cache=trace.cache.fork(length)))
+    for T in (length, max(length - 1, 1)):
+        np.testing.assert_allclose(fork.maps(LAYERS, T)[1], truth(trace, 1, T), atol=1e-6)
+    np.testing.assert_allclose(overview.maps(LAYERS, LENGTH)[0], truth(trace, 0, LENGTH), atol=1e-6)
