@@ -36,13 +36,14 @@ PATIENCE = 120.0
 class Terminal:
     """`cutaway` in a pseudo-terminal of its own."""
 
-    def __init__(self, arguments: list[str], columns: int, rows: int) -> None:
+    def __init__(self, arguments: list[str], columns: int, rows: int, remote: bool = False) -> None:
         self.begun = perf_counter()
         self.seen = b""
         self.bytes = 0
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             environment = os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+            environment |= {"SSH_CONNECTION": "192.0.2.1 1 192.0.2.2 22"} if remote else {}
             os.execvpe(COMMAND[0], [*COMMAND, *arguments], environment)
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
@@ -76,9 +77,9 @@ class Terminal:
 
 
 @contextmanager
-def terminal(*arguments: str, columns: int = 120, rows: int = 40) -> Iterator[Terminal]:
+def terminal(*arguments: str, columns: int = 120, rows: int = 40, remote: bool = False) -> Iterator[Terminal]:
     """A `Terminal` that is gone afterwards."""
-    running = Terminal(list(arguments), columns, rows)
+    running = Terminal(list(arguments), columns, rows, remote)
     try:
         yield running
     finally:
@@ -97,10 +98,13 @@ def starts(count: int) -> tuple[float, float]:
     return median(frames), median(tokens)
 
 
-def live_rate(model: str, tokens: int, columns: int, rows: int) -> tuple[float, float, float]:
+def live_rate(
+    model: str, tokens: int, columns: int, rows: int, threads: int, remote: bool = False
+) -> tuple[float, float, float]:
     """Tokens a second by the wall clock with the app live, bytes a second to the terminal, peak memory in MB."""
     options = ["--model", model, "--step", "--ignore-eos", "--seed", "0", "--max-new-tokens", str(tokens)]
-    with terminal(*options, "--prompt-ids", "1,2,3", columns=columns, rows=rows) as running:
+    options += ["--threads", str(threads), "--prompt-ids", "1,2,3"]
+    with terminal(*options, columns=columns, rows=rows, remote=remote) as running:
         running.wait_for("paused")
         running.press("++++")
         running.wait_for("as fast")
@@ -123,6 +127,22 @@ def headless_rate(model: str, tokens: int, threads: int) -> float:
     )
     arguments = [sys.executable, "-c", code, model, str(tokens), str(threads)]
     return float(subprocess.run(arguments, check=True, capture_output=True, text=True).stdout)
+
+
+def compared(model: str, tokens: int, columns: int, rows: int, threads: int, pairs: int) -> str:
+    """Headless and live rates in pairs that lie close in time, and the median of their ratios."""
+    headless, live, sent, memory = [], [], [], []
+    for _ in range(pairs):
+        headless.append(headless_rate(model, tokens, threads))
+        rate, traffic, peak = live_rate(model, tokens, columns, rows, threads)
+        live.append(rate)
+        sent.append(traffic)
+        memory.append(peak)
+    share = median(one / other for one, other in zip(live, headless, strict=True))
+    return (
+        f"live {median(live):.1f} tokens/s, headless {median(headless):.1f}, ratio {share:.2f}, "
+        f"{median(sent) / 1e3:.0f} kB/s, peak {max(memory):.0f} MB"
+    )
 
 
 def key_latencies(model: str, presses: int) -> list[float]:
@@ -150,6 +170,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--starts", type=int, default=5)
     parser.add_argument("--presses", type=int, default=40)
+    parser.add_argument("--pairs", type=int, default=3)
     arguments = parser.parse_args()
     threads = max((os.cpu_count() or 2) - 1, 1)
     frame, token = starts(arguments.starts)
@@ -157,15 +178,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_random_model(Path(folder), GPT2_SMALL)
         for name, model, tokens in (("fable", "fable", 509), ("124M", folder, 120)):
-            headless = median(headless_rate(model, tokens, threads) for _ in range(3))
-            print(f"{name} headless         {headless:8.1f} tokens/s on {threads} thread(s)")
             for columns, rows in ((120, 40), (200, 60)):
-                rates, traffic, memory = zip(*(live_rate(model, tokens, columns, rows) for _ in range(3)), strict=True)
-                share = median(rates) / headless
-                print(
-                    f"{name} live at {columns}×{rows}   {median(rates):8.1f} tokens/s, {share:.2f} of headless, "
-                    f"{median(traffic) / 1e3:.0f} kB/s, peak {max(memory):.0f} MB"
-                )
+                print(f"{name} at {columns}×{rows}: {compared(model, tokens, columns, rows, threads, arguments.pairs)}")
+            _, sent, _ = live_rate(model, tokens, 120, 40, threads, remote=True)
+            print(f"{name} at 120×40 over SSH: {sent / 1e3:.0f} kB/s")
         latencies = key_latencies(folder, arguments.presses)
         print(f"key to screen, median  {median(latencies) * 1e3:8.1f} ms while 124M generates")
         print(f"key to screen, 95th    {quantiles(latencies, n=20)[-1] * 1e3:8.1f} ms")

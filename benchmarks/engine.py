@@ -12,17 +12,14 @@ import argparse
 import json
 import tempfile
 from pathlib import Path
-from statistics import median
-from time import perf_counter
 
 import numpy as np
 from safetensors.numpy import save_file
 
-from cutaway.core import Generation, SamplingConfig, load_model
-from cutaway.core.events import TokenChosen
+from cutaway.core import load_model
+from cutaway.core.benchmark import measure
 from cutaway.core.models.families import read_config
 from cutaway.core.models.gpt2 import expected_tensors
-from cutaway.core.models.model import Model
 
 GPT2_SMALL = {"n_layer": 12, "n_head": 12, "n_embd": 768, "n_positions": 1024, "vocab_size": 50257}
 
@@ -38,51 +35,6 @@ def write_random_model(folder: Path, shape: dict[str, int]) -> None:
     save_file(tensors, folder / "model.safetensors")
 
 
-def weights_of(model: Model) -> list[np.ndarray]:
-    """Every matrix that a decode step reads whole."""
-    decoder = model.decoder
-    matrices = [decoder.head.T]
-    for block in decoder.blocks:
-        matrices += [
-            block.attention.project.linear.weight,  # type: ignore[attr-defined]
-            block.attention.output.weight,
-            block.mlp.up.weight,
-            block.mlp.down.weight,
-        ]
-    return matrices
-
-
-def read_once(matrices: list[np.ndarray], vectors: dict[int, np.ndarray], out: dict[int, np.ndarray]) -> float:
-    """Seconds to read all *matrices* by matrix-vector products."""
-    begun = perf_counter()
-    for matrix in matrices:
-        np.matmul(vectors[matrix.shape[0]], matrix, out=out[matrix.shape[1]])
-    return perf_counter() - begun
-
-
-def measure(model: Model, tokens: int, prompt: int) -> dict[str, float]:
-    """Medians over *tokens* decode steps, each followed by one bare reading of the weights."""
-    matrices = weights_of(model)
-    vectors = {m.shape[0]: np.ones((1, m.shape[0]), np.float32) for m in matrices}
-    out = {m.shape[1]: np.empty((1, m.shape[1]), np.float32) for m in matrices}
-    run = Generation(model, list(range(prompt)), SamplingConfig(seed=0), max_new_tokens=tokens, ignore_eos=True)
-    reading, steps, begun = [], [], 0.0
-    for event in run:
-        if isinstance(event, TokenChosen):
-            if begun:
-                steps.append(perf_counter() - begun)
-            reading.append(read_once(matrices, vectors, out))
-            begun = perf_counter()
-    size = sum(matrix.nbytes for matrix in matrices)
-    limit, step = median(reading), median(steps)
-    return {
-        "bandwidth_gb_per_s": size / limit / 1e9,
-        "limit_tokens_per_s": 1 / limit,
-        "decode_tokens_per_s": 1 / step,
-        "share_of_limit": limit / step,
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", help="an existing model instead of the random one")
@@ -93,8 +45,13 @@ def main() -> None:
         if arguments.model is None:
             write_random_model(Path(folder), GPT2_SMALL)
         model = load_model(arguments.model or folder)
-        for name, value in measure(model, arguments.tokens, arguments.prompt).items():
-            print(f"{name:<22}{value:>9.2f}")
+        speed = measure(model, arguments.prompt, arguments.tokens)
+        print(f"first token      {speed.first_token_seconds:>9.3f} s")
+        print(f"decode           {speed.decode_tokens_per_second:>9.2f} tokens/s")
+        print(
+            f"limit            {speed.limit_tokens_per_second:>9.2f} tokens/s, {speed.bandwidth_gb_per_second:.1f} GB/s"
+        )
+        print(f"share of limit   {speed.share_of_limit:>9.2f}")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ def nobody(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "HOME": empty_home,
         "XDG_CONFIG_HOME": empty_home / ".config",
         "XDG_CACHE_HOME": empty_home / ".cache",
+        "XDG_STATE_HOME": empty_home / ".state",
     }
     for name, folder in variables.items():
         monkeypatch.setenv(name, str(folder))

@@ -11,19 +11,23 @@ import traceback
 from collections.abc import Iterable
 from functools import partial
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from textual.app import App, SystemCommand
+from textual.await_complete import AwaitComplete
 from textual.screen import Screen
 from textual.theme import Theme
 
 from .. import assets
 from ..core.catalogue import tr
-from ..widgets.look import Look, look
-from .keys import KEYS
+from ..core.generation import Generation
+from ..core.trace import Trace
+from ..widgets.look import Depth, Look, look
+from .keys import remapped
+from .main_screen import MainScreen
 from .runner import Failed, Runner
-from .screen import MainScreen
-from .start import Source, prepare
+from .start import Source, open_recording, prepare
 
 START_SPEED = 8.0
 """Tokens a second a run begins with."""
@@ -36,28 +40,62 @@ class CutawayApp(App[None]):
     CSS_PATH = str(files(assets) / "cutaway.tcss")
     ENABLE_COMMAND_PALETTE = True
 
-    def __init__(self, options: argparse.Namespace, source: Source | None = None) -> None:
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        source: Source | None = None,
+        *,
+        recording: Path | None = None,
+        depth: Depth = "truecolor",
+        welcome: bool = False,
+    ) -> None:
+        """Show a run that continues *source*, or the *recording* at a path.
+
+        *depth* says how many colours there are to draw with, *welcome* whether to say hello first.
+        """
         super().__init__()
         self.options = options
         self.source = source
+        self.recording = recording
+        self.welcome = welcome
+        self.prepared: Generation | Trace | None = None
+        """A run that is ready, to be shown in place of all that."""
         self.failure: Failed | None = None
         """Why there was nothing to show, or what went wrong inside, where that ended the app."""
-        self.look: Look = look(options.theme, options.colormap)
+        self.look: Look = look(options.theme, options.colormap, depth)
+        self.keys = remapped(options.keys)
+        self.set_keymap({key.name: key.keys for key in self.keys})
         self.register_theme(_theme(self.look))
         self.theme = f"cutaway-{self.look.name}"
 
     def on_mount(self) -> None:
-        first = Runner(lambda: prepare(self.options, self.source), running=not self.options.step, speed=START_SPEED)
-        self.push_screen(MainScreen(self.options, self.look, first, self.source, self.fail))
+        first = Runner(self._prepare, running=not self.options.step, speed=START_SPEED)
+        screen = MainScreen(self.options, self.look, first, self.source, self.fail, self.keys)
+        screen.welcome = self.welcome
+        if self.recording is not None:
+            screen.opening = str(self.recording)
+        self.push_screen(screen)
         self.call_after_refresh(gc.freeze)  # what lives as long as the app need not be looked through again
         self._leave_on_sigterm()
 
+    def _prepare(self) -> Generation | Trace:
+        """The first run; called on the engine's thread."""
+        if self.prepared is not None:
+            return self.prepared
+        if self.recording is not None:
+            return open_recording(self.options, self.recording)
+        return prepare(self.options, self.source)
+
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """The palette offers what the keys do, and nothing else."""
-        for key in KEYS:
-            if not key.action.startswith("app."):
+        for key in self.keys:
+            if key.name != "palette":
                 sentence = f"{tr(key.help)} ({key.shown})"
                 yield SystemCommand(tr(key.title), sentence, partial(screen.run_action, key.action))
+
+    def pop_screen(self) -> AwaitComplete:
+        """Leave the screen on top, but never the main one: a click or a key that came twice asks for that."""
+        return AwaitComplete() if isinstance(self.screen, MainScreen) else super().pop_screen()
 
     def fail(self, failure: Failed) -> None:
         """Leave, because there is nothing to show."""
@@ -66,7 +104,7 @@ class CutawayApp(App[None]):
 
     def _handle_exception(self, error: Exception) -> None:
         """Leave with one sentence; the whole story, locals and all, is for ``--debug`` and for tests."""
-        if self.is_headless or self.options.debug:
+        if self.options.debug or (self.is_headless and self.prepared is None):
             super()._handle_exception(error)
         elif self.failure is None:
             what = tr("something went wrong inside Cutaway: {kind}: {reason}", kind=type(error).__name__, reason=error)

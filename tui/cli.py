@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -35,7 +36,11 @@ class Command:
 
 COMMANDS = {
     "trace": Command("trace", mark("run without a screen and write a recording")),
+    "open": Command("open", mark("replay a recording in the app")),
+    "export": Command("export", mark("save one picture without a screen")),
+    "models": Command("models", mark("list the models that can be opened here")),
     "inspect": Command("inspect", mark("show what a model is made of")),
+    "bench": Command("bench", mark("measure how fast a model runs here")),
     "selftest": Command("selftest", mark("check that the numbers add up")),
 }
 
@@ -46,6 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     What a person can act on becomes one line on stderr; ``--debug`` shows where it came from instead.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if "--debug" not in arguments:  # a damaged model may overflow: that is seen, not printed
+        warnings.filterwarnings("ignore", category=RuntimeWarning)
     try:
         return _dispatch(arguments)
     except KeyboardInterrupt:

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from .stages import Place
+
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
     """A place in a trace. Moving it gives another one; nothing else about a run changes."""
 
-    step: int | None = None
-    """The generated token that is looked at; None follows the newest."""
+    place: Place | None = None
+    """The token, and the stage of its pass, that is looked at; None follows the newest token."""
     layer: int = 0
     head: int = 0
     cell: tuple[int, int] | None = None
     """Query and key that somebody pointed at; None is the newest query and the key it looks at most."""
+    candidate: int = 0
+    """Row of the next token that somebody pointed at."""
+    dimension: int | None = None
+    """Number of the residual stream that somebody pointed at."""
 
-    def at_step(self, steps: int) -> int:
-        """The step looked at when there are *steps*; −1 before the first."""
-        return steps - 1 if self.step is None else min(self.step, steps - 1)
-
-    def moved_by(self, change: int, steps: int) -> Cursor:
-        """*change* tokens further; the newest of *steps* is followed from then on."""
-        step = max(self.at_step(steps) + change, 0)
-        return replace(self, step=None if step >= steps - 1 else step, cell=None)
-
-    def to_step(self, step: int | None) -> Cursor:
-        """At generated *step*, or following the newest."""
-        return replace(self, step=step, cell=None)
+    def to_place(self, place: Place | None) -> Cursor:
+        """At *place*, or following the newest token; inside a layer, in that layer."""
+        if place == self.place:
+            return self
+        return replace(self, place=place, cell=None, candidate=0)
 
     def to_layer(self, layer: int, layers: int) -> Cursor:
         """In *layer*, kept within the model."""
@@ -40,3 +39,11 @@ class Cursor:
     def to_cell(self, cell: tuple[int, int] | None) -> Cursor:
         """At a query and a key, or at none in particular."""
         return replace(self, cell=cell)
+
+    def to_candidate(self, candidate: int) -> Cursor:
+        """At a row of the next token."""
+        return replace(self, candidate=max(candidate, 0))
+
+    def to_dimension(self, dimension: int | None) -> Cursor:
+        """At one number of the residual stream, or at none in particular."""
+        return replace(self, dimension=dimension)

@@ -6,110 +6,116 @@ from math import isinf
 
 from ..core.catalogue import mark, tr
 from ..core.edits import ForceToken, edit_name
-from ..core.events import (
-    AttentionDone,
-    BlockDone,
-    ChatRendered,
-    Embedded,
-    Event,
-    LogitsReady,
-    MlpDone,
-    Normalized,
-    SamplingStage,
-    Tokenized,
-)
 from ..core.generation import Generation
-from ..core.models.model import Model
+from ..core.models.families import family_title
+from ..core.sampling import STAGES as SAMPLING
 from ..core.sampling import SamplingConfig
 from ..widgets.drawable import drawable
 from ..widgets.stage_strip import StagesView
 from ..widgets.title_line import Part, TitleView
-from .cursor import Cursor
-from .moment import Moment
+from .runs import Run
+from .stage_names import NAMES, stage_name
+from .stages import Place, Stages
 
-FAMILIES = {"gpt2": "GPT-2"}
-"""Families as people write them."""
-NOTES = {"fable": mark("a tiny story model")}
+NOTES = {
+    "fable": mark("a tiny story model"),
+    "tinymind": mark("a model of one page, untrained"),
+    "verse": mark("a tiny model of Chinese poems"),
+}
 """What to know of an embedded model before believing anything it says."""
 
-_BEFORE = (mark("tokenize"), mark("embed"))
-_AFTER = (mark("norm"), mark("logits"), mark("penalty"), mark("temperature"), "top-k", "top-p", "min-p", mark("draw"))
-_SAMPLING = {
-    "raw": "logits",
-    "repetition_penalty": "penalty",
-    "temperature": "temperature",
-    "top_k": "top-k",
-    "top_p": "top-p",
-    "min_p": "min-p",
-}
+_BEFORE, _AFTER = ("tokens", "embedding"), ("norm", "logits", *SAMPLING[1:-1], "draw")
+"""Stages of the strip before and after the layers. The shares before the filters and after them are part of their
+neighbours there."""
+_JOINED = {"raw": "logits", "final": "draw"}
 
 
 def title_view(
-    generation: Generation | None, moment: Moment | None, cursor: Cursor, running: bool, speed: float
+    run: Run | None,
+    place: Place | None,
+    following: bool,
+    running: bool,
+    speed: float,
+    branch: tuple[int, int],
+    *,
+    timed: bool = True,
 ) -> TitleView:
-    """What is open on the left, how it goes on the right."""
+    """What is open on the left, how it goes on the right; not how fast, unless *timed*.
+
+    *branch* is the number of the run that is shown, of all.
+    """
     left = [Part("cutaway", "badge")]
-    if generation is None or moment is None:
+    if run is None:
         return TitleView(tuple(left), ())
-    model, config = generation.model, generation.model.config
+    model, edits = run.moment.trace.model, run.moment.trace.edits
+    config = model.config
     left.append(Part(drawable(model.name, spaces=False), "strong"))
     if note := NOTES.get(model.name):
-        left.append(Part(f"· {tr(note)}", "quiet", 1))
+        left.append(Part(f"· {tr(note)}", "quiet", 2))
     sizes = {"layers": config.layers, "heads": config.heads, "width": config.width}
     shape = tr("{layers} layers × {heads} heads × {width}", **sizes)
-    silenced = ", ".join(edit_name(e) for e in moment.trace.edits if not isinstance(e, ForceToken))
+    silenced = ", ".join(edit_name(edit) for edit in edits if not isinstance(edit, ForceToken))
     if silenced:
         left.append(Part(tr("· without {parts}", parts=silenced), "here", 1))
-    left.append(Part(f"· {FAMILIES.get(config.family, config.family)}", "quiet", 4))
-    left.append(Part(shape, "quiet", 5))
-    return TitleView(tuple(left), tuple(_status(moment, generation.max_new_tokens, cursor, running, speed)))
+    left.append(Part(f"· {drawable(family_title(config.family), spaces=False)}", "quiet", 5))
+    left.append(Part(f"· {shape}", "quiet", 6))
+    if branch[1] > 1:
+        left.append(Part(tr("· text {number} of {count}", number=branch[0] + 1, count=branch[1]), "here", 1))
+    where, pace = _status(run, place, following, running, speed)
+    return TitleView(tuple(left), (*where, *pace) if timed else tuple(where))
 
 
-def _status(moment: Moment, wanted: int, cursor: Cursor, running: bool, speed: float) -> list[Part]:
-    trace, steps = moment.trace, moment.steps
-    at = cursor.at_step(steps)
-    over = trace.finish_reason is not None
-    if at < 0:
-        place = Part(tr("{count} tokens to write", count=wanted), "plain")
-    elif cursor.step is None:
-        place = Part(tr("token {at} of {count}", at=at, count=wanted), "plain")
+def _status(
+    run: Run, place: Place | None, following: bool, running: bool, speed: float
+) -> tuple[list[Part], list[Part]]:
+    """Where we are, and how it goes."""
+    trace, steps, recorded = run.moment.trace, run.moment.steps, not isinstance(run.source, Generation)
+    wanted = run.source.max_new_tokens if isinstance(run.source, Generation) else len(trace.steps)
+    at = place.step if place else 0
+    values: dict[str, object] = {"at": at, "number": at + 1, "count": max(wanted, steps)}
+    if place is None:
+        where = Part(tr("{count} tokens to write", count=wanted), "plain")
+    elif place.step >= steps:
+        where = Part(tr("inside token {at} · {number}/{count}", **values), "here")
+    elif following or recorded:
+        where = Part(tr("token {at} · {number}/{count}", **values), "plain" if following else "here")
     else:
-        place = Part(tr("back at token {at} of {count}", at=at, count=wanted), "here")
-    pace = tr("as fast as it goes") if isinf(speed) else f"{speed:g}/s"
-    state = f"▶ {pace}" if running else tr("■ end") if over and steps == len(trace.steps) else tr("‖ paused")
-    parts = [place, Part(state, "here" if running else "plain", gap=2)]
+        where = Part(tr("back at token {at} · {number}/{count}", **values), "here")
+    pace = tr("as fast as it goes") if isinf(speed) else tr("at most {speed:g}/s", speed=speed)
+    over = run.over and not running
+    state = f"▶ {pace}" if running else tr("■ end") if over and following else tr("‖ paused")
+    parts = [Part(state, "here" if running else "plain", gap=2)]
     if steps:
-        parts.append(Part(tr("first {ms:4.0f} ms", ms=trace.prefill_seconds * 1000), "quiet", 3, gap=2))
+        parts.append(Part(tr("first {ms:4.0f} ms", ms=trace.prefill_seconds * 1000), "quiet", 4, gap=2))
     if steps > 1:
-        parts.append(Part(tr("then {rate:4.0f}/s", rate=trace.decode_rate), "quiet", 2, gap=2))
-    return parts
+        parts.append(Part(tr("then {rate:4.0f}/s", rate=trace.decode_rate), "quiet", 3, gap=2))
+    return [*([Part(tr("recording"), "what", 1)] if recorded else []), where], parts
 
 
-def stages_view(model: Model, settings: SamplingConfig, last: Event | None, *, looking_back: bool) -> StagesView:
-    """The stages of a pass, the one that *last* completed lit, none before the first; all done when looking back.
-
-    Stages of sampling that *settings* leave off stand back.
-    """
-    layers = model.config.layers
-    names = (*_BEFORE, *(f"L{layer}" for layer in range(layers)), *_AFTER)
-    current = len(names) - 1 if looking_back else -1 if last is None else _index(last, names)
-    off = frozenset(names.index(_SAMPLING[name]) for name in settings.idle_stages())
-    return StagesView(tuple(map(tr, names)), range(len(_BEFORE), len(_BEFORE) + layers), current, off)
+def strip_stage(stages: Stages, index: int) -> int:
+    """The stage of a pass that stands at *index* in the strip: of a layer its last one."""
+    names = _strip(stages)
+    layer = index - len(_BEFORE)
+    return stages.index("residual", layer) if 0 <= layer < stages.layers else stages.index(names[index])
 
 
-def _index(event: Event, names: tuple[str, ...]) -> int:
-    match event:
-        case ChatRendered() | Tokenized():
-            return 0
-        case Embedded():
-            return 1
-        case AttentionDone(layer=layer) | MlpDone(layer=layer) | BlockDone(layer=layer):
-            return len(_BEFORE) + layer
-        case Normalized():
-            return names.index("norm")
-        case LogitsReady():
-            return names.index("logits")
-        case SamplingStage():
-            return names.index(_SAMPLING.get(event.name, "draw"))
-        case _:
-            return len(names) - 1
+def _strip(stages: Stages) -> list[str]:
+    """The stages of the strip, by their own names."""
+    there = {stage.name for stage in stages.all}
+    return [*_BEFORE, *(f"L{layer}" for layer in range(stages.layers)), *(name for name in _AFTER if name in there)]
+
+
+def stages_view(run: Run, settings: SamplingConfig, place: Place | None) -> StagesView:
+    """The stages of a pass, the one at *place* lit. Stages of sampling that *settings* leave off stand back."""
+    layers = run.moment.stages.layers
+    names = _strip(run.moment.stages)
+    current = -1
+    if place is not None:
+        stage = run.moment.stages.all[place.stage]
+        lit = f"L{stage.layer}" if stage.layer is not None else _JOINED.get(stage.name, stage.name)
+        current = names.index(lit)
+    off = frozenset(names.index(name) for name in settings.idle_stages())
+    shown = [stage_name(name) if name in NAMES else name for name in names]
+    if place is not None and (stage := run.moment.stages.all[place.stage]).layer is not None:
+        shown[current] = f"L{stage.layer} {stage_name(stage.name)}"
+    return StagesView(tuple(shown), range(len(_BEFORE), len(_BEFORE) + layers), current, off)

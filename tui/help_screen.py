@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from ..core.catalogue import tr
 from ..widgets.look import Look
-from .keys import WHAT_YOU_SEE, help_rows
+from .keys import KEYS, WHAT_YOU_SEE, Key, help_rows
 
 
 class HelpScreen(ModalScreen[None]):
@@ -24,13 +24,14 @@ class HelpScreen(ModalScreen[None]):
         Binding("escape,question_mark,f1,q,enter,space", "dismiss", show=False),
     ]
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Look, keys: tuple[Key, ...] = KEYS) -> None:
         super().__init__()
         self.look = look
+        self.keys = keys
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as box:
-            yield from self._table(help_rows())
+            yield from self._table(help_rows(self.keys))
             yield Static(Content.styled(tr("what you see"), "bold"), classes="heading")
             yield from self._table((tr(word), tr(sentence)) for word, sentence in WHAT_YOU_SEE)
         box.border_title = Content(tr("keys"))
@@ -44,4 +45,5 @@ class HelpScreen(ModalScreen[None]):
                 yield Static(Content.styled(sentence, self.look.text))
 
     def on_click(self) -> None:
-        self.dismiss()
+        if self.is_current:
+            self.dismiss()

@@ -17,10 +17,11 @@ from typing import Any
 
 from ..core.catalogue import tr
 from ..core.errors import CutawayError, UsageError
-from .settings import read_settings
+from .settings import read_settings, settings_path
 
 DEFAULTS: dict[str, Any] = {
     "model": "fable",
+    "download": False,
     "max_new_tokens": 64,
     "greedy": False,
     "temperature": 0.8,
@@ -43,6 +44,7 @@ DEFAULTS: dict[str, Any] = {
     "lang": "en",
     "output_dir": ".",
     "step": False,
+    "keys": {},
 }
 """What holds where neither the command line, nor the environment, nor the settings file says otherwise."""
 
@@ -52,6 +54,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(tr("model and prompt"))
     add = _adder(group)
     add("--model", metavar="M", help=tr("a name, a folder, or a hub id in the local cache (fable)"))
+    add_download_option(group)
     only = _adder(group.add_mutually_exclusive_group())
     only("--prompt", metavar="TEXT", help=tr("what the model continues"))
     only("--prompt-file", metavar="F", help=tr("read the prompt from a UTF-8 file; - is standard input"))
@@ -78,14 +81,45 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     add("--seed", metavar="N", type=_whole, help=seed)
 
 
-def add_app_options(parser: argparse.ArgumentParser) -> None:
-    """Options of the app alone."""
-    add = _adder(parser.add_argument_group(tr("screen")))
-    add("--step", action="store_true", help=tr("start paused"))
-    add("--fps", metavar="N", type=_count, help=tr("most pictures a second (20; 10 over SSH)"))
+def add_download_option(group: Any) -> None:
+    """The consent to a download, which nothing but the command line can give."""
+    allow = tr("fetch a model that is not here from the Hugging Face hub")
+    _adder(group)("--download", action="store_true", help=allow)
+
+
+def add_speed_options(parser: argparse.ArgumentParser) -> None:
+    """Options of a model that is only timed."""
+    add = _adder(parser.add_argument_group(tr("model")))
+    add("--model", metavar="M", help=tr("a name, a folder, or a hub id in the local cache (fable)"))
+    add("--max-new-tokens", metavar="N", type=_count, help=tr("how many tokens to write (64)"))
+    add("--threads", metavar="N", type=_count, help=tr("processor threads for the arithmetic"))
+
+
+def add_weights_options(parser: argparse.ArgumentParser) -> None:
+    """Options of a recording that is looked at together with the model that made it."""
+    group = parser.add_argument_group(tr("the model that was recorded"))
+    add = _adder(group)
+    add("--model", metavar="M", help=tr("show what needs the weights too, and take other ways from there"))
+    add("--max-new-tokens", metavar="N", type=_count, help=tr("how many tokens another way may have (64)"))
+    add("--ignore-eos", action=argparse.BooleanOptionalAction, help=tr("go on after an end token"))
+    add("--threads", metavar="N", type=_count, help=tr("processor threads for the arithmetic"))
+
+
+def add_look_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Options of everything that draws."""
+    group = parser.add_argument_group(tr("screen"))
+    add = _adder(group)
     add("--theme", metavar="T", help=tr("dark or light"))
     add("--colormap", metavar="C", help=tr("lagoon, viridis, cividis or grey"))
     add("--lang", metavar="L", help=tr("language of the screen (en)"))
+    return group
+
+
+def add_app_options(parser: argparse.ArgumentParser) -> None:
+    """Options of the app alone."""
+    add = _adder(add_look_options(parser))
+    add("--step", action="store_true", help=tr("start paused"))
+    add("--fps", metavar="N", type=_count, help=tr("most pictures a second (20; 10 over SSH)"))
     add("--output-dir", metavar="DIR", help=tr("where pictures are saved (the current folder)"))
 
 
@@ -106,6 +140,25 @@ def check_usage(options: argparse.Namespace) -> None:
     """Raise `UsageError` for options that make sense only with another one."""
     if options.system is not None and not options.chat:
         raise UsageError(tr("--system is the system message of a chat"), hint=tr("add --chat"))
+
+
+def check_look(options: argparse.Namespace) -> None:
+    """Raise `UsageError` for a theme, a colormap or a language that is not there, and for keys that clash."""
+    from ..widgets.look import COLORMAPS, THEMES
+    from .keys import remapped
+
+    for name, value, known in (
+        ("--theme", options.theme, THEMES),
+        ("--colormap", options.colormap, COLORMAPS),
+        ("--lang", options.lang, ("en",)),
+    ):
+        if value not in known:
+            raise UsageError(
+                tr("there is no {value}", value=repr(value)),
+                where=name,
+                hint=tr("choose from {names}", names=", ".join(known)),
+            )
+    remapped(options.keys, str(settings_path()))
 
 
 def read_prompt(options: argparse.Namespace, *, piped: bool = True) -> str | None:

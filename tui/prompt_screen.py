@@ -41,11 +41,12 @@ class PromptScreen(ModalScreen[str | None]):
         problem: str
         """Why it could not, drawable; empty where it could."""
 
-    def __init__(self, model: Model, prompt: str, count: Callable[[str], list[int]], look: Look) -> None:
-        """Edit *prompt*; *count* turns a text into the ids that a run of it would read."""
+    def __init__(self, model: Model, prompt: str, title: str, count: Callable[[str], list[int]], look: Look) -> None:
+        """Edit *prompt*, which *title* names; *count* turns a text into the ids that a run of it would read."""
         super().__init__()
         self.model = model
         self.prompt = prompt
+        self.heading = title
         self.count = count
         self.look = look
         self._counted: str | None = None
@@ -60,7 +61,7 @@ class PromptScreen(ModalScreen[str | None]):
             yield PromptArea(self.prompt, self._stand_ins)
             yield Static(id="tokens", markup=False)
             yield Static(id="count", markup=False)
-        box.border_title = Content(tr("prompt · enter runs it · ctrl+j new line · esc keeps the old one"))
+        box.border_title = Content(tr("{what} · enter runs it · ctrl+j new line · esc leaves", what=self.heading))
 
     def on_mount(self) -> None:
         area = self.query_one(PromptArea)
@@ -130,12 +131,13 @@ class PromptScreen(ModalScreen[str | None]):
         self.query_one("#count", Static).update(Content.styled(sentence, look.quiet if self._fits else look.here))
 
     def action_leave(self) -> None:
-        self.dismiss(None)
+        if self.is_current:
+            self.dismiss(None)
 
     def accept(self) -> None:
         """Give the prompt back as soon as it is known to fit."""
         self._accepted = self._counted != self.text
-        if self._fits and not self._accepted:
+        if self._fits and not self._accepted and self.is_current:
             self.dismiss(self.text)
 
 

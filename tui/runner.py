@@ -13,11 +13,13 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
+from enum import IntEnum
 from time import monotonic
 
 from ..core.errors import CutawayError
-from ..core.events import Event, TokenChosen
+from ..core.events import BlockDone, Event, TokenChosen
 from ..core.generation import Generation
+from ..core.trace import Trace
 
 SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, float("inf"))
 """Tokens a second the gate can let through, from one every two seconds to as fast as it goes."""
@@ -28,9 +30,11 @@ _SLACK = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The generation is prepared; its events follow."""
+    """The run is prepared; its events follow."""
 
-    generation: Generation
+    source: Generation | Trace
+    steps: int
+    """Tokens that it begins with: those of a run that is over. No event tells of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +63,31 @@ class Answer:
 News = Event | Ready | Failed | Answer | Refused
 
 
+class Grain(IntEnum):
+    """How far one step goes: to the next event, to the end of a layer, to the end of a token."""
+
+    STAGE = 0
+    LAYER = 1
+    TOKEN = 2
+
+    @classmethod
+    def ended_by(cls, event: Event) -> Grain:
+        """What is whole once *event* is out."""
+        if isinstance(event, TokenChosen):
+            return cls.TOKEN
+        return cls.LAYER if isinstance(event, BlockDone) else cls.STAGE
+
+
 class Gate:
-    """Decides when the next token may begin. Every method returns at once, except `pass_token`."""
+    """Decides when the engine may go on. Every method returns at once, except `pass_event`."""
 
     def __init__(self, running: bool, speed: float) -> None:
         self._changed = threading.Condition()
         self._running = running
         self._speed = speed
-        self._granted = 0
+        self._granted: deque[Grain] = deque()
+        self._goal: Grain | None = None
+        """What the step under way ends with; None while standing still."""
         self._due = 0.0
         self.cancelled = False
 
@@ -83,13 +104,15 @@ class Gate:
     def run(self, running: bool) -> None:
         """Run, or pause before the next token."""
         with self._changed:
-            self._running, self._granted, self._due = running, 0, 0.0
+            self._goal = Grain.TOKEN if self._running and not running else None  # a token under way is finished
+            self._running, self._due = running, 0.0
+            self._granted.clear()
             self._changed.notify_all()
 
-    def step(self) -> None:
-        """Let one more token through while paused."""
+    def step(self, grain: Grain = Grain.TOKEN) -> None:
+        """Go on while paused, up to the next end of a *grain*."""
         with self._changed:
-            self._granted += 1
+            self._granted.append(grain)
             self._changed.notify_all()
 
     def set_speed(self, speed: float) -> None:
@@ -109,30 +132,40 @@ class Gate:
         with self._changed:
             self._changed.notify_all()
 
-    def pass_token(self, asked: Callable[[], bool], *, over: bool = False) -> bool:
-        """Wait until the next token may begin (True), or somebody has *asked* something or cancelled (False).
+    def pass_event(self, ended: Grain, asked: Callable[[], bool], *, over: bool = False) -> bool:
+        """Wait until the engine may go on (True), or somebody has *asked* something or cancelled (False).
 
-        Once the run is *over* no token may begin.
+        *ended* is what the last event made whole. Once the run is *over* nothing may go on.
         """
+        if self._running and ended < Grain.TOKEN and not self.cancelled:
+            return True
         with self._changed:
             while not (self.cancelled or asked()):
-                wait = None
-                if self._granted and not over:
-                    self._granted -= 1
+                if self._goal is not None and self._goal <= ended:
+                    self._goal = None
+                if not over and (self._goal is not None or self._take_grant()):
                     return True
+                wait = None
                 if self._running and not over:
-                    wait = self._due - monotonic()
+                    wait = self._due - monotonic() if ended is Grain.TOKEN else 0.0
                     if wait <= 0:
                         self._due = max(self._due, monotonic() - _SLACK) + 1 / self._speed
                         return True
                 self._changed.wait(wait)
             return False
 
+    def _take_grant(self) -> bool:
+        """Begin the next step that was asked for, if any."""
+        if not self._granted:
+            return False
+        self._goal = self._granted.popleft()
+        return True
+
 
 class Runner:
     """Prepares a generation on its own thread, pulls its events, and puts them into `inbox`."""
 
-    def __init__(self, prepare: Callable[[], Generation], *, running: bool, speed: float) -> None:
+    def __init__(self, prepare: Callable[[], Generation | Trace], *, running: bool, speed: float) -> None:
         self.gate = Gate(running, speed)
         self.inbox: deque[News] = deque()
         self._prepare = prepare
@@ -159,38 +192,46 @@ class Runner:
 
     def _work(self) -> None:
         try:
-            with closing(self._prepare()) as generation:
-                self.inbox.append(Ready(generation))
-                self._pull(generation)
+            source = self._prepare()
         except Exception as error:
-            self.inbox.append(Failed(_sentence(error), traceback.format_exc()))
+            self._say_failed(error)
+            return
+        trace = source.trace if isinstance(source, Generation) else source
+        self.inbox.append(Ready(source, len(trace.steps)))
+        if isinstance(source, Generation):
+            with closing(source):
+                self._pull(source)
+        self._wait(Grain.TOKEN, over=True)
 
     def _pull(self, generation: Generation) -> None:
-        """Pull events, waiting at the gate before each token and answering questions while there."""
-        if not self._wait():
+        """Pull events, waiting at the gate after each and answering questions while there."""
+        if not self._wait(Grain.TOKEN):
             return
-        for event in generation:
-            self.inbox.append(event)
-            if self.gate.cancelled:
-                break
-            last = generation.trace.finish_reason is not None
-            if type(event) is TokenChosen and not last and not self._wait():
-                break
-        self._wait(over=True)
+        try:
+            for event in generation:
+                self.inbox.append(event)
+                last = generation.trace.finish_reason is not None
+                if self.gate.cancelled or not (last or self._wait(Grain.ended_by(event))):
+                    break
+        except Exception as error:
+            self._say_failed(error)
 
-    def _wait(self, over: bool = False) -> bool:
-        """Answer questions until the next token may begin, or for good once the run is over; False when cancelled."""
-        while not self.gate.pass_token(lambda: bool(self._questions), over=over):
+    def _say_failed(self, error: Exception) -> None:
+        self.inbox.append(Failed(sentence_of(error), traceback.format_exc()))
+
+    def _wait(self, ended: Grain, over: bool = False) -> bool:
+        """Answer questions until the engine may go on, or for good once the run is over; False when cancelled."""
+        while not self.gate.pass_event(ended, lambda: bool(self._questions), over=over):
             if self.gate.cancelled:
                 return False
             question = self._questions.popleft()
             try:
                 self.inbox.append(Answer(question()))
             except Exception as error:
-                self.inbox.append(Refused(_sentence(error)))
+                self.inbox.append(Refused(sentence_of(error)))
         return True
 
 
-def _sentence(error: Exception) -> str:
+def sentence_of(error: Exception) -> str:
     """What to tell a person about *error*."""
     return str(error) if isinstance(error, CutawayError) else f"{type(error).__name__}: {error}"

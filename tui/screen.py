@@ -1,4 +1,4 @@
-"""The main screen: keys move the cursor or the gate, a timer folds news into the moment, panels draw it."""
+"""What is on the main screen: a timer folds the engine's news into the moment, panels draw it at the cursor."""
 
 from __future__ import annotations
 
@@ -6,56 +6,59 @@ import argparse
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isinf
-from pathlib import Path
-from typing import ClassVar
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
-from textual import on, work
+from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal
-from textual.events import Resize
+from textual.events import DescendantBlur, DescendantFocus, Resize
 from textual.screen import Screen
-from textual.strip import Strip
 from textual.widgets import Static
 
 from ..core.catalogue import tr
-from ..core.errors import CutawayError
 from ..core.events import Event, FinishReason, TokenChosen
-from ..core.generation import Generation
 from ..core.lens import surprisal
-from ..core.models.model import Model
-from ..core.session import Session
 from ..core.trace import REASONS, Trace
 from ..widgets.attention_map import AttentionMap
 from ..widgets.candidate_bars import CandidateBars
+from ..widgets.card import Card, CardView
 from ..widgets.drawable import drawable
+from ..widgets.embedding_strips import EmbeddingStrips
+from ..widgets.heads_map import HeadsMap
 from ..widgets.key_line import KeyLine
+from ..widgets.layer_table import LayerTable
 from ..widgets.look import Look
 from ..widgets.notice_line import NoticeLine, NoticeView, Tone
 from ..widgets.panel import Panel
-from ..widgets.picture import screen_lines
+from ..widgets.sampling_stages import SamplingStages
 from ..widgets.stage_strip import StageStrip
 from ..widgets.title_line import TitleLine
 from ..widgets.token_stream import TokenStream
+from .commentary import comment, comment_draft
 from .cursor import Cursor
 from .headlines import stages_view, title_view
-from .keys import bindings, footer
+from .inquiries import Found
+from .keys import KEYS, Key, footer, hidden_views
+from .layout import LOWER, PANELS, SMALLEST, UPPER, shown_panels
 from .moment import Moment
-from .pictures import save_picture
-from .runner import SPEEDS, Answer, Failed, News, Ready, Refused, Runner
-from .runs import Runs
-from .start import Source, encode, generate
-from .views import attention_view, candidates_view, draw_notice, text_view
+from .painter import Painter, Scene
+from .runner import Answer, Failed, Grain, News, Refused, Runner
+from .runs import Run, Runs
+from .settings_draft import Draft
+from .stages import Place
+from .start import Source
+from .welcome import SECONDS, WORDS
 
-SMALLEST = (60, 18)
-"""Columns and rows below which nothing could be read."""
 READABLE_SPEED = 8.0
 """Tokens a second at which a sentence about each can still be followed."""
 SURPRISAL_ROWS = 32
 """Prompt positions whose surprisal is computed between two tokens."""
+DRAWING = 0.2
+"""How much of the time a run may spend on being drawn."""
+REMOTE_BYTES = 160_000
+"""Bytes a second that a run may send over SSH."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,10 +70,9 @@ class PromptSurprisal:
     bits: NDArray[np.float64]
 
 
-class MainScreen(Screen[None]):
-    """One run at a time; what it is about stands in `moment`, where we look in `cursor`."""
+class RunScreen(Screen[None]):
+    """One run at a time, followed by the panels that have room. What keys do is in `main_screen.py`."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
     AUTO_FOCUS = ""
 
     def __init__(
@@ -78,35 +80,91 @@ class MainScreen(Screen[None]):
         options: argparse.Namespace,
         look: Look,
         runner: Runner,
-        source: Source | None,
+        origin: Source | None,
         give_up: Callable[[Failed], None],
+        keys: tuple[Key, ...] = KEYS,
     ) -> None:
-        """Show *runner*, which continues *source*; *give_up* is called where there is nothing to show."""
+        """Show *runner*, which continues *origin*; *give_up* is called where there is nothing to show."""
         super().__init__()
         self.options = options
         self.look = look
-        self.source = source
-        """What the present run continues, or the one that is being prepared."""
-        self.session: Session | None = None
-        self.moment: Moment | None = None
+        self.keys = keys
         self.cursor = Cursor()
-        self.last_event: Event | None = None
-        self._runs = Runs(runner)
+        self.alone = ""
+        """The panel that is shown without the others."""
+        self.sampling_open = False
+        self.draft: Draft | None = None
+        """Sampling settings that are being tried on the token looked at."""
+        self.selected = 0
+        """The sampling setting that keys are at."""
+        self._target: Place | None = None
+        """Where to look as soon as the engine has come there."""
+        self._grain = Grain.STAGE
+        """How the engine was asked to go there."""
+        self.opening = str(options.model)
+        """What is being opened, as the panels say meanwhile."""
+        self.timed = True
+        """Whether to show how long things took, and whether they go on; a picture may not want to."""
+        self.welcome = False
+        """Whether to say hello."""
+        self._runs = Runs(runner, origin)
         self._give_up = give_up
         self._stale = True
+        self._next_frame = 0.0
+        self._painter: Painter | None = None
 
     @property
     def runner(self) -> Runner:
-        """The present run's thread and gate."""
-        return self._runs.current
+        """The thread and gate of the run that is shown."""
+        return self._runs.runner
+
+    @property
+    def run_shown(self) -> Run | None:
+        """The run that is shown."""
+        return self._runs.shown
+
+    @property
+    def moment(self) -> Moment | None:
+        """How far the run that is shown has been heard."""
+        return self._runs.shown.moment if self._runs.shown else None
+
+    @property
+    def place(self) -> Place | None:
+        """The place that is looked at: the cursor's, or the newest whole token, or where a first pass stands."""
+        moment, wanted = self.moment, self.cursor.place
+        if moment is None:
+            return None
+        if wanted is not None and moment.has(wanted):
+            return wanted
+        return moment.last_token or (None if self.runner.gate.running else moment.newest)
+
+    @property
+    def following(self) -> bool:
+        """Whether the newest token is looked at."""
+        return self.cursor.place is None
+
+    @property
+    def settled(self) -> bool:
+        """Whether everything that is shown is about the place that is looked at."""
+        run, painter = self._runs.shown, self._painter
+        if run is None or painter is None or self._surprisal_missing:
+            return False
+        return painter.settled(Scene(run, self.cursor, self.place))
 
     def compose(self) -> ComposeResult:
         yield TitleLine(id="title")
         yield StageStrip(id="stages")
         yield TokenStream(id="text")
-        with Horizontal(id="panels"):
+        with Horizontal(id="upper"):
             yield AttentionMap(id="attention")
             yield CandidateBars(id="candidates")
+        with Horizontal(id="lower"):
+            yield HeadsMap(id="heads")
+            yield LayerTable(id="layers")
+            yield EmbeddingStrips(id="embedding")
+            yield SamplingStages(id="sampling")
+        yield Card(id="welcome")
+        yield KeyLine(id="views")
         yield NoticeLine(id="notice")
         yield KeyLine(id="keys")
         yield Static(
@@ -120,13 +178,48 @@ class MainScreen(Screen[None]):
         )
 
     def on_mount(self) -> None:
+        for number, name in enumerate(PANELS, 1):
+            self.query_one(f"#{name}", Panel).number = str(number)
         for panel in self.query(Panel):
             panel.wear(self.look)
-            panel.wait(tr("opening {model} …", model=drawable(self.options.model, spaces=False)))
-        self.query_one(KeyLine).show(footer())
+            panel.wait(tr("opening {what} …", what=drawable(self.opening, spaces=False)))
+        self._painter = Painter(self)
+        self.show_keys()
+        self.lay_out()
         frames = self.options.fps or (10 if "SSH_CONNECTION" in os.environ else 20)
         self.set_interval(1 / frames, self._tick)
         self.call_after_refresh(self.runner.start)
+        if self.welcome and not self.has_class("-too-small"):
+            self._say_hello()
+
+    def show_keys(self) -> None:
+        """The last line: what keys do, those of the panel one is in first."""
+        inside = self.focused.id if self.focused is not None else None
+        self.query_one("#keys", KeyLine).show(footer(self.keys, inside or ""))
+
+    @on(DescendantFocus)
+    @on(DescendantBlur)
+    def _focus_moved(self) -> None:
+        self.call_later(self.show_keys)
+
+    def _say_hello(self) -> None:
+        """A few words for somebody who has never seen this, until a key is pressed or some seconds have gone by."""
+        rows = tuple((" ".join(map(self.key, names)), tr(word)) for names, word in WORDS)
+        card, view = self.query_one(Card), CardView(tr("welcome"), rows)
+        columns, lines = view.size
+        card.styles.width, card.styles.height = columns, lines
+        card.styles.offset = (max((self.size.width - columns) // 2, 0), max(self.size.height - lines - 4, 0))
+        card.display = True
+        card.show(view)
+        self.set_timer(SECONDS, self._wave)
+
+    def _wave(self) -> None:
+        self.query_one(Card).display = False
+
+    def on_key(self) -> None:
+        if self.welcome:
+            self.welcome = False
+            self._wave()
 
     def on_unmount(self) -> None:
         self._runs.cancel()
@@ -137,122 +230,192 @@ class MainScreen(Screen[None]):
         self.set_class(width < SMALLEST[0] or height < SMALLEST[1], "-too-small")
         self.set_class(height < 30, "-short")
         self.set_class(height >= 50, "-tall")
+        self.lay_out()
+
+    def lay_out(self) -> None:
+        """Show the panels that have room, or the one that is wanted alone, and say how to see the others."""
+        too_small = self.has_class("-too-small")
+        shown = frozenset[str]() if too_small else shown_panels(*self.size, self.alone, self.sampling_open)
+        for name in PANELS:
+            self.query_one(f"#{name}").display = name in shown
+        self.query_one("#upper").display = not shown.isdisjoint(UPPER)
+        self.query_one("#lower").display = not shown.isdisjoint(LOWER)
+        self.set_class(bool(self.alone), "-alone")
+        if self.focused is not None and self.focused.id not in shown:
+            self.set_focus(None)
+        if too_small:
+            self._wave()
+        self.query_one("#views", KeyLine).show(hidden_views(shown, self.alone, self.keys))
         self._stale = True
+        self.call_after_refresh(self.redraw)
 
     # What happened
 
     def _tick(self) -> None:
         """Fold in everything the engine has said since the last tick, then draw once."""
-        for news in self._runs.news():
+        for news in self._runs.news(self.opened):
             self._stale = True
             self._hear(news)
-        if self._stale:
-            self._stale = False
-            self._draw()
+        self.play()
+        gate = self.runner.gate
+        if self._stale and (not gate.running or gate.speed <= READABLE_SPEED or perf_counter() >= self._next_frame):
+            self.redraw()
+            if not self.settled:  # an answer takes a few milliseconds: do not wait for the next tick
+                self.set_timer(0.01, self._tick)
 
     def _hear(self, news: News) -> None:
         match news:
-            case Ready(generation):
-                self._open(generation)
             case Failed():
                 self._fail(news)
             case Refused(sentence):
+                self.refused()
                 self.say(drawable(sentence, spaces=False), "here", lasting=True)
             case Answer(value=PromptSurprisal() as found):
                 self._take_surprisal(found)
+            case Answer(value=Found() as found):
+                found.inquiry.take(found)
+                if found.problem:
+                    self.say(drawable(found.problem, spaces=False), "here")
+            case Answer(value=value):
+                self.answered(value)
             case Event():
                 self._follow(news)
 
-    def _open(self, generation: Generation) -> None:
-        """A new run begins: forget the moment before, keep where we look."""
-        config = generation.model.config
-        if self.session is None:
+    def answered(self, value: object) -> None:
+        """The engine's thread has done something that was asked for."""
+
+    def refused(self) -> None:
+        """What was asked for could not be done."""
+
+    def play(self) -> None:
+        """Go on by what is already known, where a run that is over is being looked through."""
+
+    def opened(self, run: Run) -> None:
+        """A run begins: forget the moment before, keep where we look. What is over already is told from its start."""
+        config = run.moment.trace.model.config
+        if self.cursor == Cursor():
             self.cursor = Cursor(layer=config.layers // 2, head=config.heads // 2)
-        self.session = Session(generation)
-        self.moment = Moment(generation.trace)
-        self.last_event = None
-        self.cursor = self.cursor.to_step(None)
-        for panel in (self.query_one(AttentionMap), self.query_one(CandidateBars)):
-            panel.wait(tr("→ reads the prompt and draws the first token"))
+        self.cursor = self.cursor.to_place(Place(0, run.moment.stages.last) if run.moment.steps > 1 else None)
+        self.draft = self._target = None
+        self._stale = True
+        if self._painter:
+            self._painter.forget()
+            self._painter.wait(tr("{key} reads the prompt and draws the first token", key=self.key("next_token")))
         self.query_one(NoticeLine).hush()
-        if notice := generation.model.tokenizer.notice:
+        notice = run.model.tokenizer.notice if run.model else None
+        if notice:
             self.say(drawable(notice, spaces=False), "here", lasting=True)
-        elif not self.runner.gate.running:
-            self.say(tr("paused; space runs, → computes one token"), lasting=True)
+        elif not self.runner.gate.running and not run.over:
+            self.say(self.paused, lasting=True)
+        self.ask_surprisal(run.moment)
 
     def _follow(self, event: Event) -> None:
         """One event: where the pass is, and how many tokens there are."""
-        assert self.moment is not None
-        self.last_event = event
-        if not isinstance(event, TokenChosen):
-            return
-        self.moment.hear_token()
-        trace = self.moment.trace
-        if self.moment.steps == 1:
-            self._ask_surprisal(trace, 0)
-        if trace.finish_reason and self.moment.steps == len(trace.steps):
+        run = self._runs.shown
+        assert run is not None
+        run.moment.hear(event)
+        if isinstance(event, TokenChosen):
+            self.cursor = self.cursor if self.cursor.place else self.cursor.to_candidate(0)
+            if run.moment.steps == 1:
+                self.ask_surprisal(run.moment)
+        if self._target is not None:
+            self._reach(run, self._target)
+        if isinstance(event, TokenChosen) and run.over and run.moment.trace.finish_reason:
             self.runner.gate.run(False)
-            self._say_why_it_ended(trace.finish_reason)
+            self._say_why_it_ended(run.moment.trace, run.moment.trace.finish_reason)
 
-    def _say_why_it_ended(self, reason: FinishReason) -> None:
-        assert self.moment is not None
+    def _reach(self, run: Run, target: Place) -> None:
+        """Look at *target* now that the run has come there, or have it go on by another event."""
+        if run.moment.has(target):
+            self.look_at(target)
+        elif self._grain is Grain.STAGE:
+            run.runner.gate.step(Grain.STAGE)
+
+    def _say_why_it_ended(self, trace: Trace, reason: FinishReason) -> None:
         what = tr(REASONS[reason])
         if reason == "context":
-            limit = self.moment.trace.model.config.positions
-            what = tr("the context is full, all {count} positions are used", count=limit)
-        sentence = tr(
-            "the run is at its end: {what} · r starts again · e takes another prompt · ← goes back", what=what
-        )
+            what = tr("the context is full, all {count} positions are used", count=trace.model.config.positions)
+        sentence = tr("the run is at its end: {what} · {ways}", what=what, ways=self.ways_on)
         self.say(sentence, "here", short=tr("the run is at its end: {what}", what=what), lasting=True)
 
     def _fail(self, failure: Failed) -> None:
         """The run could not begin or go on. Without a model there is nothing to show, so the app ends."""
-        if self.session is None:
+        if self._runs.shown is None:
             self._give_up(failure)
             return
         self.runner.gate.run(False)
+        self._target = None
         self.say(drawable(failure.sentence, spaces=False), "here", lasting=True)
 
-    def _ask_surprisal(self, trace: Trace, start: int) -> None:
+    @property
+    def paused(self) -> str:
+        """What a person can do while nothing goes on."""
+        keys = {name: self.key(name) for name in ("run", "next_token", "next_stage")}
+        return tr("paused; {run} runs, {next_token} goes on by one token, {next_stage} by one stage", **keys)
+
+    @property
+    def ways_on(self) -> str:
+        """What a person can do at the end of a run."""
+        keys = {name: self.key(name) for name in ("restart", "edit_prompt", "previous_token")}
+        return tr("{restart} starts again · {edit_prompt} takes another prompt · {previous_token} goes back", **keys)
+
+    def key(self, name: str) -> str:
+        """How the key called *name* is written."""
+        return next(key.shown for key in self.keys if key.name == name)
+
+    def ask_surprisal(self, moment: Moment) -> None:
         """Have the surprisal of the next few prompt tokens computed between two tokens of the run."""
-        assert self.session is not None
-        decoder = self.session.root.generation.model.decoder
+        trace, start = moment.trace, moment.surprisal_known
         stop = min(start + SURPRISAL_ROWS, len(trace.prompt_ids))
-        if start < stop:
+        if start < stop and moment.steps and moment.knows_outputs:
+            decoder = trace.decoder if trace.has_weights else None
             self.runner.ask(lambda: PromptSurprisal(trace, start, surprisal(trace, decoder, start, stop)))
 
     def _take_surprisal(self, found: PromptSurprisal) -> None:
         if self.moment is not None and found.trace is self.moment.trace:
             self.moment.learn_surprisal(found.start, found.bits.tolist())
-            self._ask_surprisal(found.trace, found.start + len(found.bits))
+            self.ask_surprisal(self.moment)
 
     # What is drawn
 
-    def _draw(self) -> None:
-        if self.has_class("-too-small") or not self.is_mounted:
+    def redraw(self) -> None:
+        """Draw everything that is on the screen, and work out when the next picture of a run may follow."""
+        self._stale = False
+        if self.has_class("-too-small") or not self.is_mounted or self._painter is None:
             return
+        begun, sent = perf_counter(), Panel.sent
         with self.app.batch_update():
-            gate = self.runner.gate
-            generation = self.session.current.generation if self.session else None
-            title = title_view(generation, self.moment, self.cursor, gate.running, gate.speed)
-            self.query_one(TitleLine).show(title)
-            if generation is not None and self.moment is not None:
-                self._draw_moment(generation.model, self.moment)
+            self._draw(self._painter)
+        now = perf_counter()
+        self._next_frame = now + (now - begun) * (1 - DRAWING) / DRAWING
+        if "SSH_CONNECTION" in os.environ:
+            self._next_frame = max(self._next_frame, begun + (Panel.sent - sent) / REMOTE_BYTES)
 
-    def _draw_moment(self, model: Model, moment: Moment) -> None:
-        looking_back = self.cursor.step is not None
-        settings = moment.trace.settings_at(max(self.cursor.at_step(moment.steps), 0))
-        self.query_one(StageStrip).show(stages_view(model, settings, self.last_event, looking_back=looking_back))
-        attention, candidates = self.query_one(AttentionMap), self.query_one(CandidateBars)
-        view = attention_view(moment, self.cursor, attention.visible_queries, attention.view)
-        self.query_one(TokenStream).show(text_view(moment, self.cursor, view))
-        if view:
-            attention.show(view)
-        if bars := candidates_view(moment, self.cursor, candidates.visible_rows()):
-            candidates.show(bars)
-        gate = self.runner.gate
+    def _draw(self, painter: Painter) -> None:
+        gate, run, place = self.runner.gate, self._runs.shown, self.place
+        if self.draft and run and not (place and self.draft.is_about(run.moment.trace, place.step)):
+            self.draft = None  # it was tried on another token
+        number = (self._runs.all.index(run), len(self._runs.all)) if run else (0, 1)
+        title = title_view(run, place, self.following, gate.running, gate.speed, number, timed=self.timed)
+        self.query_one(TitleLine).show(title)
+        if run is None:
+            return
+        settings = run.moment.trace.settings_at(max(place.step if place else 0, 0))
+        self.query_one(StageStrip).show(stages_view(run, settings, place))
+        painter.draw(Scene(run, self.cursor, place, self.draft, self.selected))
         readable = not gate.running or gate.speed <= READABLE_SPEED
-        self.query_one(NoticeLine).idle(draw_notice(moment, self.cursor) if readable else NoticeView(""))
+        told = comment(run.moment, self.cursor, place) if readable else NoticeView("")
+        if self.draft is not None and place is not None:
+            told = NoticeView(comment_draft(run.moment, place, self.draft.settings), "here")
+        self.query_one(NoticeLine).idle(told)
+
+    @property
+    def _surprisal_missing(self) -> bool:
+        """Whether the prompt's surprisal is still being computed."""
+        moment = self.moment
+        if moment is None or not moment.steps or not moment.knows_outputs:
+            return False
+        return moment.surprisal_known < moment.prompt_length
 
     def say(self, sentence: str, tone: Tone = "quiet", *, short: str = "", lasting: bool = False) -> None:
         """One drawable sentence above the keys, for a few seconds, or *lasting* until something else is said.
@@ -261,152 +424,22 @@ class MainScreen(Screen[None]):
         """
         self.query_one(NoticeLine).say(NoticeView(sentence, tone, short), lasting=lasting)
 
-    def _move_to(self, cursor: Cursor) -> None:
-        """Look elsewhere; what was said at another moment no longer matters."""
-        if cursor.step != self.cursor.step:
+    def look_at(self, place: Place | None) -> None:
+        """Look at *place*; in a layer's own stages, at that layer."""
+        self._target = None
+        moment = self.moment
+        if moment is None:
+            return
+        if place == moment.last_token:
+            place = None
+        layer = moment.stages.all[place.stage].layer if place else None
+        cursor = self.cursor.to_place(place)
+        self.move_to(cursor if layer is None else cursor.to_layer(layer, moment.stages.layers))
+
+    def move_to(self, cursor: Cursor) -> None:
+        """Look elsewhere; what was said and tried at another moment no longer matters."""
+        if cursor.place != self.cursor.place:
             self.query_one(NoticeLine).hush()
+            self.draft = None
         self.cursor = cursor
-        self._draw()
-
-    # What keys do
-
-    def action_toggle_run(self) -> None:
-        gate = self.runner.gate
-        if self._over:
-            self._say_over()
-            return
-        gate.run(not gate.running)
-        if gate.running:
-            self._move_to(self.cursor.to_step(None))
-            self.query_one(NoticeLine).hush()
-        else:
-            self.say(tr("paused; space runs, → computes one token"))
-            self._draw()
-
-    def action_next_token(self) -> None:
-        if self.cursor.step is not None and self.moment:
-            self._move_to(self.cursor.moved_by(1, self.moment.steps))
-        elif self._over:
-            self._say_over()
-        else:
-            self._pause()
-            self.query_one(NoticeLine).hush()
-            self.runner.gate.step()
-
-    def action_previous_token(self) -> None:
-        if self.moment and self.moment.steps:
-            self._pause()
-            self._move_to(self.cursor.moved_by(-1, self.moment.steps))
-
-    def action_first_token(self) -> None:
-        if self.moment and self.moment.steps > 1:
-            self._pause()
-            self._move_to(self.cursor.to_step(0))
-
-    def action_last_token(self) -> None:
-        self._move_to(self.cursor.to_step(None))
-
-    def action_layer(self, change: int) -> None:
-        if self.moment:
-            self._move_to(self.cursor.to_layer(self.cursor.layer + change, self.moment.trace.model.config.layers))
-
-    def action_head(self, change: int) -> None:
-        if self.moment:
-            self._move_to(self.cursor.to_head(self.cursor.head + change, self.moment.trace.model.config.heads))
-
-    def action_speed(self, change: int) -> None:
-        gate = self.runner.gate
-        speed = SPEEDS[min(max(SPEEDS.index(gate.speed) + change, 0), len(SPEEDS) - 1)]
-        gate.set_speed(speed)
-        self.say(tr("as fast as it goes") if isinf(speed) else tr("at most {speed:g} tokens a second", speed=speed))
-        self._draw()
-
-    def action_restart(self) -> None:
-        if self.session:
-            self._begin(self.source)
-
-    def action_edit_prompt(self) -> None:
-        from .prompt_screen import PromptScreen
-
-        if self.session is None:
-            return
-        model, options = self.session.root.generation.model, self.options
-        text = (
-            self.source if isinstance(self.source, str) else model.tokenizer.decode(self.session.root.trace.prompt_ids)
-        )
-        was_running = self.runner.gate.running
-        self._pause()
-
-        def given(prompt: str | None) -> None:
-            if prompt is not None:
-                self._begin(self.source if prompt == text else prompt)
-            elif was_running:
-                self.runner.gate.run(True)
-            self._stale = True
-
-        self.app.push_screen(PromptScreen(model, text, lambda text: encode(model, options, text)[0], self.look), given)
-
-    def action_save_picture(self) -> None:
-        """Take the picture now, write it elsewhere: a slow disk stops nothing."""
-        steps = self.moment.steps if self.moment else 0
-        name = self.moment.trace.model.name if self.moment else "model"
-        stem = f"cutaway-{name}-L{self.cursor.layer}H{self.cursor.head}-token{max(self.cursor.at_step(steps), 0)}"
-        self._write_picture(screen_lines(self), self.size.width, stem)
-
-    @work(thread=True, group="pictures", exit_on_error=False)
-    def _write_picture(self, lines: list[Strip], width: int, stem: str) -> None:
-        short = ""
-        try:
-            folder = Path(self.options.output_dir).expanduser()
-            path = save_picture(lines, width, self.look, folder, stem)
-            sentence = tr("saved {path}", path=drawable(str(path), spaces=False))
-            short = tr("saved {path}", path=drawable(path.name, spaces=False))
-        except CutawayError as error:
-            sentence = drawable(str(error), spaces=False)
-        except (OSError, RuntimeError, ValueError) as error:  # no path at all: a name too long, ~nobody
-            sentence = drawable(tr("the picture cannot be saved: {reason}", reason=error), spaces=False)
-        self.app.call_from_thread(self.say, sentence, "here", short=short)
-
-    def action_help(self) -> None:
-        from .help_screen import HelpScreen
-
-        self.app.push_screen(HelpScreen(self.look))
-
-    def action_leave_panel(self) -> None:
-        self.set_focus(None)
-        self._move_to(self.cursor.to_cell(None))
-
-    def action_quit(self) -> None:
-        self._runs.cancel()
-        self.app.exit()
-
-    @on(KeyLine.Asked)
-    async def _asked(self, message: KeyLine.Asked) -> None:
-        await self.run_action(message.action)
-
-    @on(AttentionMap.Pointed)
-    def _pointed(self, message: AttentionMap.Pointed) -> None:
-        """The mouse says so many times a second; the next tick is soon enough."""
-        self.cursor = self.cursor.to_cell(message.cell)
-        self._stale = True
-
-    @property
-    def _over(self) -> bool:
-        return self.moment is not None and self.moment.trace.finish_reason is not None
-
-    def _say_over(self) -> None:
-        sentence = tr("the run is at its end · r starts again · e takes another prompt · ← goes back")
-        self.say(sentence, "here", short=tr("the run is at its end · r starts again"))
-
-    def _pause(self) -> None:
-        if self.runner.gate.running:
-            self.runner.gate.run(False)
-            self._draw()
-
-    def _begin(self, source: Source | None) -> None:
-        """Begin another run of the same model; the present one stays until it is ready."""
-        assert self.session is not None
-        model, options, gate = self.session.root.generation.model, self.options, self.runner.gate
-        self.source = source
-        running = not options.step
-        self._runs.begin(Runner(lambda: generate(model, options, source), running=running, speed=gate.speed))
+        self.redraw()

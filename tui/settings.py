@@ -9,7 +9,7 @@ from typing import Any
 from ..core.catalogue import tr
 from ..core.errors import CutawayError
 
-_NOT_SETTINGS = {"prompt", "prompt_file", "prompt_ids", "ablate", "chat", "system", "step"}
+_NOT_SETTINGS = {"prompt", "prompt_file", "prompt_ids", "ablate", "chat", "system", "step", "download"}
 """Options that belong to one run and not to a person."""
 _FLOATS = {"temperature", "top_p", "min_p", "repetition_penalty"}
 _TEXTS = {"model", "theme", "colormap", "lang", "output_dir"}
@@ -48,20 +48,44 @@ def _checked(name: str, value: object, known: list[str], path: Path) -> object:
         what = tr("{name} belongs to one run and cannot be a setting", name=name)
         raise CutawayError(what, where=str(path), hint=tr("give it on the command line"))
     if name not in known:
-        import difflib
-
-        nearest = difflib.get_close_matches(name, known, 1, 0.0)[0]
-        raise CutawayError(
-            tr("there is no setting called {name}", name=name),
-            where=str(path),
-            hint=tr("did you mean {nearest}?", nearest=nearest),
-        )
+        raise _unknown(tr("there is no setting called {name}", name=name), name, known, path)
+    if name == "keys":
+        return _keys(value, path)
     kind, fits = _kind(name, value)
     if not fits:
         raise CutawayError(
             tr("the setting {name} is {value}", name=name, value=repr(value)), where=str(path), hint=kind
         )
     return value
+
+
+def _keys(value: object, path: Path) -> dict[str, str]:
+    """The table of keys: names of `keys.KEYS`, each with the keys that do it instead."""
+    from .keys import KEYS
+
+    if not isinstance(value, dict):
+        what = tr("the setting {name} is {value}", name="keys", value=repr(value))
+        raise CutawayError(what, where=str(path), hint=tr('it must be a table, such as [keys] run = "p"'))
+    known = [key.name for key in KEYS]
+    for name, keys in value.items():
+        if name not in known:
+            raise _unknown(tr("there is no key called {name}", name=name), name, known, path)
+        if not isinstance(keys, str) or not keys:
+            what = tr("the setting {name} is {value}", name=f"keys.{name}", value=repr(keys))
+            raise CutawayError(what, where=str(path), hint=tr("it must be keys in quotes, with commas between them"))
+    return value
+
+
+def _unknown(what: str, name: str, known: list[str], path: Path) -> CutawayError:
+    import difflib
+
+    nearest = difflib.get_close_matches(name, known, 1, 0.5)
+    hint = (
+        tr("did you mean {nearest}?", nearest=nearest[0])
+        if nearest
+        else tr("there are: {names}", names=", ".join(known))
+    )
+    return CutawayError(what, where=str(path), hint=hint)
 
 
 def _kind(name: str, value: object) -> tuple[str, bool]:

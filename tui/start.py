@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from ..core.cache import Capture
 from ..core.catalogue import tr
+from ..core.chat import answer_end, messages_of, write_chat
+from ..core.conversation import Conversation
 from ..core.edits import parse_ablation
-from ..core.errors import ModelError
+from ..core.errors import ModelError, UsageError
 from ..core.generation import Generation
 from ..core.models import load_model
 from ..core.models.model import Model
 from ..core.sampling import SamplingConfig
+from ..core.trace import Trace
+from .downloads import obtain_model
 
-PROMPTS = {"fable": "Once upon a time there was a little rabbit who"}
+PROMPTS = {"fable": "Once upon a time there was a little rabbit who", "tinymind": "hello", "verse": "《春晓》"}
 """What the embedded models continue when nobody says anything."""
 OTHER_PROMPT = "Once upon a time"
 
@@ -28,6 +33,7 @@ def prepare(options: argparse.Namespace, source: Source | None, capture: Capture
     Raises `CutawayError` for anything wrong with either.
     """
     limit_threads(options.threads)
+    obtain_model(options)
     return generate(load_model(options.model), options, source, capture)
 
 
@@ -45,9 +51,38 @@ def generate(
     }
     sampling = sampling_of(options)
     if not isinstance(source, str):
+        if options.chat:
+            raise UsageError(tr("--prompt-ids are exactly the ids of the prompt"), hint=tr("leave out --chat"))
         return Generation(model, source, sampling, **rest)
+    if options.chat and (end := answer_end(model)) is not None:
+        rest["end_ids"] = [end]
     ids, added, chat = encode(model, options, source)
     return Generation(model, ids, sampling, prompt=source, added=added, chat=chat, **rest)
+
+
+def converse(model: Model, options: argparse.Namespace) -> Conversation:
+    """A chat with *model* under *options*, in which nothing has been said yet."""
+    return Conversation(
+        model,
+        options.system,
+        sampling_of(options),
+        max_new_tokens=options.max_new_tokens,
+        ignore_eos=options.ignore_eos,
+        edits=[parse_ablation(text) for text in options.ablate],
+    )
+
+
+def open_recording(options: argparse.Namespace, path: Path) -> Generation | Trace:
+    """The recording at *path*, over from the start; with the model that *options* name, one that can be branched from.
+
+    Raises `CutawayError` for a file that is no recording, or a model that did not make it.
+    """
+    limit_threads(options.threads)
+    trace = Trace.load(path)
+    if options.model is None:
+        return trace
+    longest = max(options.max_new_tokens, len(trace.steps))
+    return Generation.resume(load_model(options.model), trace, max_new_tokens=longest, ignore_eos=options.ignore_eos)
 
 
 def encode(model: Model, options: argparse.Namespace, text: str) -> tuple[list[int], list[int], str | None]:
@@ -57,7 +92,7 @@ def encode(model: Model, options: argparse.Namespace, text: str) -> tuple[list[i
     """
     tokenizer = model.tokenizer
     if options.chat:
-        rendered = render(model, text, options.system)
+        rendered = write_chat(model, messages_of(text, options.system))
         return tokenizer.encode(rendered, special=True), [], rendered
     ids, added = tokenizer.encode_prompt(text)
     if text.strip() and not (tokenizer.can_encode or ids):
@@ -83,23 +118,6 @@ def sampling_of(options: argparse.Namespace) -> SamplingConfig:
         repetition_penalty=options.repetition_penalty,
         greedy=options.greedy,
         seed=options.seed,
-    )
-
-
-def render(model: Model, question: str, system: str | None) -> str:
-    """*question* in the chat template of *model*. Raises `ModelError` where there is none."""
-    from ..core.chat import render_chat
-
-    tokenizer = model.tokenizer
-    if tokenizer.chat_template is None:
-        raise ModelError(tr("{model} has no chat template", model=model.name), hint=tr("leave out --chat"))
-    messages = [{"role": "system", "content": system}] if system is not None else []
-    messages.append({"role": "user", "content": question})
-    return render_chat(
-        tokenizer.chat_template,
-        messages,
-        bos_token=tokenizer.bos_token or "",
-        eos_token=tokenizer.eos_token or "",
     )
 
 

@@ -19,11 +19,12 @@ from textual.message import Message
 from textual.strip import Strip
 
 from ..core.catalogue import tr
-from .candidate_bars import bar
 from .drawable import cell_width, clip, fit
 from .line import Line
 from .look import Look, style
+from .numbers import bar
 from .panel import Panel
+from .ruler import add_ruler
 from .sentence import centred, wrapped
 from .shade import ink_on, paint, scale, signed_levels_of
 from .vector_blocks import pooled_signed
@@ -117,9 +118,6 @@ class EmbeddingStrips(Panel[EmbeddingView], can_focus=True):
         Binding("right", "move(1)", show=False),
     ]
 
-    _moved: int | None = None
-    """Where keys have moved to since the present view was shown."""
-
     @dataclass
     class Pointed(Message):
         """Somebody points at a dimension, or no longer at any."""
@@ -186,10 +184,6 @@ class EmbeddingStrips(Panel[EmbeddingView], can_focus=True):
         if not self.has_focus:
             self.post_message(self.Pointed(None))
 
-    def show(self, view: EmbeddingView) -> None:
-        self._moved = None
-        super().show(view)
-
     def action_move(self, change: int) -> None:
         """Point at a neighbour of the dimension that is pointed at, or was last moved to; at first at an end."""
         if (view := self.view) and view.parts:
@@ -201,17 +195,11 @@ class EmbeddingStrips(Panel[EmbeddingView], can_focus=True):
 
 def _ruler(view: EmbeddingView, layout: Layout, cells: int, look: Look) -> Strip:
     """Numbers of the dimensions, far enough apart, and a mark over the one that is pointed at."""
-    marks = [" "] * (layout.count * layout.cell)
-    for dimension in range(0, view.width, _step(layout)):
-        column, number = dimension // layout.pool * layout.cell, str(dimension)
-        if column + len(number) <= len(marks):
-            marks[column : column + len(number)] = number
+    numbers = ((dimension // layout.pool * layout.cell, dimension) for dimension in range(0, view.width, _step(layout)))
     line = Line(cells, style(look.quiet, look.panel)).to(layout.left)
-    if view.dimension is None:
-        return line.add("".join(marks)).strip()
-    at = view.dimension // layout.pool * layout.cell + layout.cell // 2
-    line.add("".join(marks[:at])).add("▾", style(look.here, look.panel, True))
-    return line.add("".join(marks[at + 1 :])).strip()
+    pointed = view.dimension
+    at = None if pointed is None else pointed // layout.pool * layout.cell + layout.cell // 2
+    return add_ruler(line, numbers, layout.count * layout.cell, at, look).strip()
 
 
 def _step(layout: Layout) -> int:
@@ -255,7 +243,7 @@ def _numbers(view: EmbeddingView, cells: int, look: Look) -> Strip:
     """The numbers that are pointed at, added up."""
     line = Line(cells, style(look.text, look.panel)).gap(1)
     if view.dimension is None:
-        hints = tr("← → or the mouse: a dimension's numbers"), tr("← → a dimension's numbers")
+        hints = tr("point at a cell for its numbers"), tr("point at a cell")
         hint = next((hint for hint in hints if cell_width(hint) < cells), "")
         return line.add(hint, style(look.quiet, look.panel)).strip()
     if cells >= NARROW:

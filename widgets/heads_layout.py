@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-WIDEST, NARROWEST = 12, 3
+WIDEST, NARROWEST = 24, 3
 """Columns of a small map."""
 
 
@@ -38,7 +38,8 @@ class Layout:
         """
         label, group = len(str(layers - 1)) + 1, heads // kv_heads
         for width in range(WIDEST, NARROWEST - 1, -1):
-            if (shown := _heads_across(heads, group, width, columns - label - 2)) == heads:
+            room = columns - label - 2
+            if (shown := _heads_across(heads, group, width, room)) == heads and width < room:
                 break
         header = 1
         lines, gap, seen = _lines_down(layers, width, rows - header, halves)
@@ -50,6 +51,11 @@ class Layout:
     def rows(self) -> int:
         """Rows of cells in a map."""
         return 2 * self.lines - (self.gap == 0 and self.layers > 1)
+
+    @property
+    def bottom(self) -> int:
+        """The line under the last map, and under what frames it."""
+        return self.header + self.layers * (self.lines + self.gap)
 
     def column(self, head: int, first: int) -> int:
         """Where the maps of *head* begin when *first* is the first in sight."""

@@ -28,7 +28,7 @@ from .heads_layout import Layout
 from .line import Line
 from .look import Look, style
 from .panel import Panel
-from .shade import ABSENT, Levels, levels_of, paint_halves
+from .shade import ABSENT, Levels, levels_of, paint_halves, scale
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,9 +78,6 @@ class HeadsMap(Panel[HeadsView], can_focus=True):
         Binding("enter", "open", show=False),
     ]
 
-    _moved: tuple[int, int] | None = None
-    """Where keys have moved to since the present view was shown."""
-
     @dataclass
     class Chosen(Message):
         """Somebody wants to look at another head."""
@@ -109,7 +106,10 @@ class HeadsMap(Panel[HeadsView], can_focus=True):
         marks = defaultdict(list)
         for mark in _marks(view, layout, self.look):
             marks[mark.line].append(mark)
-        return [_row(canvas[2 * y], canvas[2 * y + 1], marks[y], self.look) for y in range(height)]
+        rows = [_row(canvas[2 * y], canvas[2 * y + 1], marks[y], self.look) for y in range(height)]
+        if layout.bottom + 1 < height:
+            rows[-1] = _legend(width, self.look)
+        return rows
 
     def head_at(self, x: int, y: int) -> tuple[int, int] | None:
         """Layer and head of the small map at a place inside the border, or None."""
@@ -129,10 +129,6 @@ class HeadsMap(Panel[HeadsView], can_focus=True):
         place = self.inner_offset(event)
         if place and (found := self.head_at(*place)):
             self.post_message(self.Opened(*found) if event.chain == 2 else self.Chosen(*found))
-
-    def show(self, view: HeadsView) -> None:
-        self._moved = None
-        super().show(view)
 
     def action_move(self, layers: int, heads: int) -> None:
         """Choose a neighbour of the head that is looked at, or was last moved to: keys may outrun the screen."""
@@ -238,6 +234,14 @@ def _marks(view: HeadsView, layout: Layout, look: Look) -> Iterator[Mark]:
     yield from _group_labels(view, layout, look)
     yield from _without_map(view, layout, look)
     yield from _frame(view, layout, look)
+
+
+def _legend(width: int, look: Look) -> Strip:
+    """The scale, and what goes which way; for a panel with a line to spare."""
+    quiet = style(look.quiet, look.panel)
+    line = Line(width, quiet).gap(1).add("0 ").paint(scale(min(16, max(width // 5, 4)), look)).add(" 1 ")
+    text = tr("√ scale · queries down, keys across")
+    return (line.add(text) if cell_width(text) < line.room else line).strip()
 
 
 def _layer_labels(view: HeadsView, layout: Layout, look: Look) -> Iterator[Mark]:

@@ -76,7 +76,8 @@ class KeyLine(Panel[KeysView]):
             return
         for column, hint in _placed(self.view, self.size.width):
             if column <= place[0] < column + hint.cells:
-                self.post_message(self.Asked(hint.action_at(place[0] - column)))
+                if action := hint.action_at(place[0] - column):
+                    self.post_message(self.Asked(action))
 
 
 def _placed(view: KeysView, room: int) -> list[tuple[int, KeyHint]]:

@@ -16,10 +16,10 @@ from textual.message import Message
 from textual.strip import Strip
 
 from ..core.catalogue import tr
-from .candidate_bars import PERCENT, bar, percent
 from .drawable import cell_width, clip, fit
 from .line import Line
 from .look import Look, style
+from .numbers import PERCENT, bar, percent
 from .panel import Panel
 from .sentence import centred, wrapped
 
@@ -67,9 +67,6 @@ class LayerTable(Panel[LayersView], can_focus=True):
         Binding("down", "move(1)", show=False),
     ]
 
-    _moved: int | None = None
-    """Where keys have moved to since the present view was shown."""
-
     @dataclass
     class Chosen(Message):
         """Somebody wants to look at a layer."""
@@ -110,10 +107,6 @@ class LayerTable(Panel[LayersView], can_focus=True):
         place = self.inner_offset(event)
         if place and (layer := self.layer_at(place[1])) is not None:
             self.post_message(self.Chosen(layer))
-
-    def show(self, view: LayersView) -> None:
-        self._moved = None
-        super().show(view)
 
     def action_move(self, change: int) -> None:
         """Choose a neighbour of the layer that is looked at, or was last moved to: keys may outrun the screen."""
@@ -231,7 +224,7 @@ def _heading(view: LayersView, columns: _Columns, cells: int, look: Look) -> Str
     if columns.rank:
         line.gap(1).add(fit(tr("rank"), columns.rank, "right"))
     if columns.entropy:
-        line.gap(1).add(fit(tr("bits"), columns.entropy, "right"))
+        line.gap(1).add(fit(tr("entr."), columns.entropy, "right"))
     return line.strip()
 
 

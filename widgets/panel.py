@@ -7,7 +7,7 @@ same on the screen and in a picture.
 
 from __future__ import annotations
 
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from rich.segment import Segment
 from textual import events
@@ -18,6 +18,7 @@ from textual.widget import Widget
 from .drawable import cell_width, clip
 from .line import Line
 from .look import Look, look, style
+from .sentence import centred
 
 View = TypeVar("View")
 
@@ -27,12 +28,20 @@ class Panel(Widget, Generic[View]):
 
     DEFAULT_CSS = "Panel { height: 1fr; }"
     HAS_BORDER: ClassVar[bool] = True
+    _moved: Any = None
+    """Where keys have moved to since the present view was shown: they may outrun the screen."""
+
+    sent: ClassVar[int] = 0
+    """About how many bytes all panels together have had painted so far."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.look: Look = look()
         self._view: View | None = None
+        self.number = ""
+        """The key that shows this panel alone, as its title says."""
         self._waiting = ""
+        self._posing = False
         self._rows: list[Strip] = []
 
     @property
@@ -48,6 +57,7 @@ class Panel(Widget, Generic[View]):
 
     def show(self, view: View) -> None:
         """Show *view* from now on."""
+        self._moved = None
         if view != self._view:
             self._view = view
             self.redraw()
@@ -70,11 +80,13 @@ class Panel(Widget, Generic[View]):
         rows = self._framed()
         if len(rows) != len(self._rows):
             self._rows = rows
+            Panel.sent += sum(map(_bytes, rows))
             self.refresh()
             return
         changed = [y for y, (new, old) in enumerate(zip(rows, self._rows, strict=True)) if new != old]
         self._rows = rows
         if changed:
+            Panel.sent += sum(_bytes(rows[y]) for y in changed)
             self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
 
     def draw(self, view: View, width: int, height: int) -> list[Strip]:
@@ -84,6 +96,21 @@ class Panel(Widget, Generic[View]):
     def titles(self, view: View | None) -> tuple[str, str]:
         """What stands in the upper and in the lower border, drawable."""
         return "", ""
+
+    @property
+    def in_focus(self) -> bool:
+        """Whether keys go here, and the panel is to say so."""
+        return self.has_focus and not self._posing
+
+    def portrait(self) -> list[Strip]:
+        """The rows for a picture: nobody has entered, and of empty rows that follow each other there is one."""
+        self._posing = True
+        try:
+            rows = self._framed()
+        finally:
+            self._posing = False
+        empty = [_is_empty(row) for row in rows]
+        return [row for y, row in enumerate(rows) if not (empty[y] and y and empty[y - 1])]
 
     def render_line(self, y: int) -> Strip:
         if y < len(self._rows):
@@ -115,33 +142,45 @@ class Panel(Widget, Generic[View]):
         ground = self.look.panel if self.HAS_BORDER else self.look.ground
         blank = Strip.blank(columns, style(self.look.text, ground))
         drawn += [blank] * (rows - len(drawn))
-        return frame(drawn, columns, *self.titles(self._view), self.has_focus, self.look) if self.HAS_BORDER else drawn
+        if not self.HAS_BORDER:
+            return drawn
+        return frame(drawn, columns, *self.titles(self._view), self.in_focus, self.look, self.number)
 
     def _empty(self, columns: int, rows: int) -> list[Strip]:
         """What stands here while there is nothing to show."""
-        if not self.HAS_BORDER:
-            return []
-        blank = Line(columns, style(self.look.text, self.look.panel)).strip()
-        text = clip(self._waiting, columns)
-        line = Line(columns, style(self.look.quiet, self.look.panel)).gap((columns - cell_width(text)) // 2).add(text)
-        return [*[blank] * ((rows - 1) // 2), line.strip()]
+        return centred(self._waiting, columns, rows, self.look) if self.HAS_BORDER else []
 
 
-def frame(rows: list[Strip], columns: int, upper: str, lower: str, focused: bool, look: Look) -> list[Strip]:
-    """*rows* in a round border with a title above and a note below, each left out where it does not fit."""
+def _is_empty(row: Strip) -> bool:
+    """Whether there is nothing between the borders, not even a colour."""
+    return not row.text.strip("│ ") and len({segment.style and segment.style.bgcolor for segment in row}) == 1
+
+
+STYLE_BYTES = 40
+"""What it takes to change both colours on a terminal."""
+
+
+def _bytes(row: Strip) -> int:
+    """About what it takes to paint *row*."""
+    return row.cell_length + STYLE_BYTES * len(row)
+
+
+def frame(
+    rows: list[Strip], columns: int, upper: str, lower: str, focused: bool, look: Look, number: str = ""
+) -> list[Strip]:
+    """*rows* in a round border: a *number* and a title above, a note below, each left out where it does not fit."""
     edge = style(look.here if focused else look.line, look.panel)
     side = Segment("│", edge)
     title = style(look.here if focused else look.text, look.panel, focused)
     note = style(look.quiet, look.panel)
     framed = [Strip([side, *row, side], columns + 2) for row in rows]
-    upper = clip(upper, max(columns - 4, 0))
-    gap = columns - (cell_width(upper) + 3 if upper else 0)
-    top = [Segment("╭─", edge), Segment(f" {upper} ", title)] if upper else [Segment("╭", edge)]
-    lower = lower if cell_width(lower) + 4 <= columns else ""
-    bottom_gap = columns - (cell_width(lower) + 3 if lower else 0)
-    bottom = [Segment(f" {lower} ", note), Segment("─╯", edge)] if lower else [Segment("╯", edge)]
-    return [
-        Strip([*top, Segment("─" * gap + "╮", edge)], columns + 2),
-        *framed,
-        Strip([Segment("╰" + "─" * bottom_gap, edge), *bottom], columns + 2),
-    ]
+    top = Line(columns + 2, edge).add("╭─")
+    number = number if columns > 8 else ""
+    if upper := clip(upper, max(columns - 4 - (cell_width(number) + 1 if number else 0), 0)):
+        top.add(" ").add(f"{number} " if number else "", note).add(f"{upper} ", title)
+    bottom = Line(columns + 2, edge).add("╰")
+    if lower and cell_width(lower) + 4 <= columns:
+        bottom.add("─" * (columns - cell_width(lower) - 3)).add(f" {lower} ", note).add("─╯")
+    else:
+        bottom.add("─" * columns + "╯")
+    return [top.add("─" * (top.room - 1) + "╮").strip(), *framed, bottom.strip()]

@@ -72,9 +72,6 @@ class SamplingStages(Panel[SamplingView], can_focus=True):
         Binding("enter", "apply", show=False),
     ]
 
-    _moved: int | None = None
-    """Which setting keys have selected since the present view was shown."""
-
     @dataclass
     class Selected(Message):
         """Somebody selects a setting."""
@@ -96,7 +93,7 @@ class SamplingStages(Panel[SamplingView], can_focus=True):
         if view is None:
             return tr("sampling"), ""
         title = tr("sampling · preview") if view.changed else tr("sampling")
-        if not (self.has_focus and view.editable):
+        if not (self.in_focus and view.editable):
             return title, tr("each stage sees what those before it left")
         hints = tr("← → change · enter applies · esc leaves"), tr("← → change · enter applies")
         return title, next((hint for hint in hints if cell_width(hint) + 4 <= self.inner_size.width), "")
@@ -122,7 +119,7 @@ class SamplingStages(Panel[SamplingView], can_focus=True):
     def _setting(self, view: SamplingView, index: int, layout: Layout) -> Strip:
         """A setting with the arrows that change it."""
         row, look = view.settings[index], self.look
-        here = self.has_focus and index == view.selected
+        here = self.in_focus and index == view.selected
         quiet, mark = style(look.quiet, look.panel), style(look.here, look.panel, True)
         tone = mark if here else quiet if row.off else style(look.text, look.panel)
         arrows = mark if here else quiet
@@ -163,10 +160,6 @@ class SamplingStages(Panel[SamplingView], can_focus=True):
         if place and (found := self.setting_at(*place)):
             event.stop()
             self._change(found[0], change)
-
-    def show(self, view: SamplingView) -> None:
-        self._moved = None
-        super().show(view)
 
     def action_select(self, change: int) -> None:
         """Select a neighbour of the setting that is selected, or was last selected: keys may outrun the screen."""

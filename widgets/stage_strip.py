@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from textual import events
+from textual.message import Message
 from textual.strip import Strip
 
 from .drawable import cell_width
@@ -31,6 +33,30 @@ class StageStrip(Panel[StagesView]):
     HAS_BORDER = False
     DEFAULT_CSS = "StageStrip { height: 1; }"
 
+    @dataclass
+    class Chosen(Message):
+        """Somebody wants to look at a stage."""
+
+        index: int
+        """Into `StagesView.names`."""
+
+    def on_click(self, event: events.Click) -> None:
+        place = self.inner_offset(event)
+        if self.view and place and (index := self.stage_at(place[0])) is not None:
+            self.post_message(self.Chosen(index))
+
+    def stage_at(self, x: int) -> int | None:
+        """The stage at a column, or None where there is none, or several that share a name."""
+        if self.view is None:
+            return None
+        parts, joint = _stage_parts(self.view, self.size.width - 2)
+        column = 1
+        for text, _ in parts:
+            if column <= x < column + cell_width(text):
+                return self.view.names.index(text) if text in self.view.names else None
+            column += cell_width(text) + len(joint)
+        return None
+
     def draw(self, view: StagesView, width: int, height: int) -> list[Strip]:
         look = self.look
         line = Line(width, style(look.text, look.ground)).gap(1)
@@ -52,11 +78,12 @@ def _stage_parts(view: StagesView, room: int) -> tuple[list[tuple[str, str]], st
     """Texts, each ``past``, ``here``, ``ahead`` or ``off``, and what stands between, in the roomiest form that fits."""
     states = [_state(view, index) for index in range(len(view.names))]
     full = list(zip(view.names, states, strict=True))
-    for parts in (full, _joined_layers(view, full)):
+    joined = _joined_layers(view, full)
+    for parts in (full, joined, [part for part in joined if part[1] != "off"]):
         for joint in (" ─ ", " "):
             if sum(cell_width(text) for text, _ in parts) + len(joint) * (len(parts) - 1) <= room:
                 return parts, joint
-    return [part for part in _joined_layers(view, full) if part[1] == "here"] or full[:1], " "
+    return [part for part in joined if part[1] == "here"] or full[:1], " "
 
 
 def _state(view: StagesView, index: int) -> str:
@@ -66,9 +93,9 @@ def _state(view: StagesView, index: int) -> str:
 
 
 def _joined_layers(view: StagesView, parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The same with all layers in one part: ``L7/12`` while we are in them."""
+    """The same with all layers in one part: the one we are in, or ``L0–L11``."""
     count, first, last = len(view.layers), view.layers.start, view.layers.stop
     inside = view.current in view.layers
-    text = f"L{view.current - first}/{count}" if inside else f"L0–L{count - 1}"
+    text = view.names[view.current] if inside else f"L0–L{count - 1}"
     state = "here" if inside else "past" if view.current >= last else "ahead"
     return [*parts[:first], (text, state), *parts[last:]]

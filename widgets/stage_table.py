@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from textual.strip import Strip
 
 from ..core.catalogue import tr
-from .candidate_bars import PERCENT, bar, percent
 from .drawable import cell_width, fit
 from .line import Line
 from .look import Look, style
+from .numbers import PERCENT, bar, percent
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
 from textual.strip import Strip
 
 from ..core.catalogue import tr
@@ -47,24 +50,93 @@ class TokenStreamView:
     """Index of that token; those after it are barely there. None before anything was written."""
     marked: frozenset[int] = frozenset()
     """Indices that are underlined: the tokens somebody looks at elsewhere."""
+    coming: str = ""
+    """What stands where the next token will: a mark while its pass is under way, or why no token follows."""
 
 
-class TokenStream(Panel[TokenStreamView]):
+class TokenStream(Panel[TokenStreamView], can_focus=True):
     """Shows a `TokenStreamView`, scrolled so that the current token is in sight."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "move(-1)", show=False),
+        Binding("right", "move(1)", show=False),
+        Binding("up", "line(-1)", show=False),
+        Binding("down", "line(1)", show=False),
+    ]
+
+    @dataclass
+    class Chosen(Message):
+        """Somebody wants to look at a token."""
+
+        index: int
+
     def draw(self, view: TokenStreamView, width: int, height: int) -> list[Strip]:
-        lines, where = wrap(view.tokens, width - 2, view.current)
-        first = max(min(where - height + 1, len(lines) - height), 0) if where >= height else 0
-        return [self._line(view, line, width) for line in lines[first : first + height]]
+        return [self._line(view, line, width) for line in self._visible(view, width, height)]
 
     def titles(self, view: TokenStreamView | None) -> tuple[str, str]:
-        return tr("text"), tr("prompt quiet · written bold · the tint is surprise")
+        above = self._above(view) if view else 0
+        title = tr("text · {count} above", count=above) if above else tr("text")
+        return title, tr("prompt quiet · written bold · the tint is surprise")
+
+    def token_at(self, x: int, y: int) -> int | None:
+        """Index of the token at a place inside the border, or None where there is none."""
+        if self.view is None:
+            return None
+        lines = self._visible(self.view, *self.inner_size)
+        column = 1
+        for index, text in lines[y] if y < len(lines) else ():
+            if column <= x < column + cell_width(text) and index < len(self.view.tokens):
+                return index
+            column += cell_width(text)
+        return None
+
+    def on_click(self, event: events.Click) -> None:
+        place = self.inner_offset(event)
+        if place and (index := self.token_at(*place)) is not None:
+            self.post_message(self.Chosen(index))
+
+    def action_move(self, change: int) -> None:
+        """To the neighbour of the current token."""
+        if self.view and self.view.tokens:
+            self._choose(self._current(self.view) + change)
+
+    def action_line(self, change: int) -> None:
+        """To the first token of the line above or below."""
+        if self.view and self.view.tokens:
+            lines, where = wrap(_all(self.view), self.inner_size.width - 2, self._current(self.view))
+            there = range(where + change, len(lines) if change > 0 else -1, change)
+            line = next((lines[row] for row in there if lines[row]), lines[where])
+            self._choose(line[0][0] if line else self._current(self.view))
+
+    def _current(self, view: TokenStreamView) -> int:
+        return len(view.tokens) - 1 if view.current is None else view.current
+
+    def _choose(self, index: int) -> None:
+        assert self.view is not None
+        self.post_message(self.Chosen(min(max(index, 0), len(self.view.tokens) - 1)))
+
+    def _visible(self, view: TokenStreamView, width: int, height: int) -> list[list[tuple[int, str]]]:
+        """The lines in sight, as (index, text) pieces; what is coming has the index after the last token."""
+        lines, first = self._scrolled(view, width, height)
+        return lines[first : first + height]
+
+    def _above(self, view: TokenStreamView) -> int:
+        """How many lines are out of sight above."""
+        return self._scrolled(view, *self.inner_size)[1]
+
+    def _scrolled(self, view: TokenStreamView, width: int, height: int) -> tuple[list[list[tuple[int, str]]], int]:
+        """All lines, and the first that is in sight."""
+        looked_at = len(view.tokens) if view.current is None and view.coming else view.current
+        lines, where = wrap(_all(view), width - 2, looked_at)
+        return lines, max(min(where - height + 1, len(lines) - height), 0) if where >= height else 0
 
     def _line(self, view: TokenStreamView, line: list[tuple[int, str]], width: int) -> Strip:
         look = self.look
         built = Line(width, style(look.text, look.panel)).gap(1)
         for index, text in line:
-            if view.current is None or index < view.current:
+            if index == len(view.tokens):
+                tone = style(look.here, look.panel)
+            elif view.current is None or index < view.current:
                 tone = _style(view.tokens[index], look)
             elif index == view.current:
                 tone = style(look.ink, look.here, True)
@@ -72,6 +144,11 @@ class TokenStream(Panel[TokenStreamView]):
                 tone = style(look.line, look.panel)
             built.add(text, tone + UNDERLINED if index in view.marked else tone)
         return built.strip()
+
+
+def _all(view: TokenStreamView) -> tuple[TokenCell, ...]:
+    """The tokens, and what is coming after them."""
+    return (*view.tokens, TokenCell(view.coming, "written", None)) if view.coming else view.tokens
 
 
 def wrap(tokens: tuple[TokenCell, ...], columns: int, current: int | None) -> tuple[list[list[tuple[int, str]]], int]:

@@ -11,6 +11,7 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -21,6 +22,7 @@ from rich.cells import cell_len
 from safetensors.numpy import load_file, save_file
 from textual import events
 from textual.pilot import Pilot
+from textual.widget import Widget
 
 from cutaway.core import Generation, SamplingConfig, load_model
 from cutaway.core.catalogue import use
@@ -28,10 +30,10 @@ from cutaway.core.models.model import Model
 from cutaway.core.trace import Trace
 from cutaway.tui import app as app_module
 from cutaway.tui.app import CutawayApp
+from cutaway.tui.main_screen import MainScreen
 from cutaway.tui.moment import Moment
 from cutaway.tui.options import resolve
 from cutaway.tui.prompt_screen import PromptScreen
-from cutaway.tui.screen import MainScreen
 from cutaway.widgets.attention_map import AttentionMap, AttentionView
 from cutaway.widgets.candidate_bars import CandidateBars, CandidatesView
 from cutaway.widgets.notice_line import NoticeLine
@@ -99,6 +101,19 @@ class Person:
     async def has_pictures(self, count: int) -> None:
         await self.until(lambda: len(list(self.folder.glob("*.svg"))) == count)
 
+    async def enters(self, kind: type[Panel[Any]]) -> None:
+        """Go from panel to panel, as tab does, up to one of a kind."""
+        for _ in range(9):
+            if isinstance(self.screen.focused, kind):
+                return
+            before = self.screen.focused
+            await self.press("tab")
+            await self.until(partial(self._left, before))
+        raise AssertionError(f"no panel is a {kind.__name__}")
+
+    def _left(self, widget: Widget | None) -> bool:
+        return self.screen.focused is not widget
+
     async def opens_editor(self, *, keeping: bool = True) -> PromptScreen:
         """Open the prompt editor; *keeping* the old prompt, go to its end."""
         await self.press("e")
@@ -150,7 +165,7 @@ class Person:
     @property
     def attention(self) -> AttentionView:
         view = self.screen.query_one(AttentionMap).view
-        assert view is not None
+        assert isinstance(view, AttentionView)
         return view
 
     @property

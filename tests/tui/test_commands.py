@@ -226,7 +226,7 @@ def test_inspect_in_words(capsys: Output) -> None:
     assert run("inspect") == 0
     out = capsys.readouterr().out
     first, *lines = out.splitlines()
-    assert first == "fable: gpt2, 4 layers × 8 heads × 256, 512 positions, 4096 tokens"
+    assert first == "fable: GPT-2, 4 layers × 8 heads × 256, 512 positions, 4096 tokens"
     assert any(line.split() == ["parameters", "4,339,200"] for line in lines)
     wte = next(line for line in lines if line.startswith("transformer.wte.weight"))
     assert wte.split() == ["transformer.wte.weight", "F16", "4096", "×", "256", "2,097,152", "24.17%"]

@@ -1,34 +1,18 @@
-"""Where one looks: moving never leaves the run or the model, and looking at the newest token means following it."""
+"""Where one looks: moving never leaves the model, and going to another moment forgets only what was its own."""
 
-from itertools import product
+from dataclasses import fields, replace
 
 from cutaway.tui.cursor import Cursor
+from cutaway.tui.stages import Place
+
+EVERYWHERE = Cursor(Place(2, 7), 1, 3, (5, 4), 6, 17)
+"""Nothing of it is as it is at first."""
 
 
-def test_it_follows_the_newest_step() -> None:
-    cursor = Cursor()
-    assert [cursor.at_step(steps) for steps in range(4)] == [-1, 0, 1, 2]
-
-
-def test_going_back_stays_at_a_step_and_going_forward_follows_again() -> None:
-    cursor = Cursor().moved_by(-1, 5)
-    assert cursor.step == 3
-    assert cursor.at_step(9) == 3
-    assert cursor.moved_by(1, 9).step == 4
-    assert cursor.moved_by(1, 5).step is None
-
-
-def test_moving_never_leaves_the_run() -> None:
-    for steps, step, change in product(range(1, 6), [None, 0, 1, 2, 3, 4, 9], range(-7, 8)):
-        moved = Cursor(step).moved_by(change, steps)
-        assert 0 <= moved.at_step(steps) < steps
-        expected = min(max(Cursor(step).at_step(steps) + change, 0), steps - 1)
-        assert moved.at_step(steps) == expected
-        assert (moved.step is None) == (expected == steps - 1)
-
-
-def test_a_step_that_is_no_longer_there_is_the_last_one() -> None:
-    assert Cursor(7).at_step(3) == 2
+def test_it_follows_the_newest_token_at_first() -> None:
+    assert Cursor().place is None
+    assert EVERYWHERE.to_place(None).place is None
+    assert all(getattr(EVERYWHERE, each.name) != getattr(Cursor(), each.name) for each in fields(Cursor))
 
 
 def test_layers_end_and_heads_go_round() -> None:
@@ -37,9 +21,24 @@ def test_layers_end_and_heads_go_round() -> None:
     assert [cursor.to_head(head, 3).head for head in range(-2, 5)] == [1, 2, 0, 1, 2, 0, 1]
 
 
-def test_another_step_forgets_the_cell_and_nothing_else_does() -> None:
-    cursor = Cursor(2, 1, 3, (5, 4))
-    assert cursor.to_layer(2, 4).cell == cursor.to_head(0, 4).cell == (5, 4)
-    assert cursor.moved_by(-1, 5) == Cursor(1, 1, 3)
-    assert cursor.to_step(0) == Cursor(0, 1, 3)
-    assert cursor.to_cell(None) == Cursor(2, 1, 3)
+def test_another_moment_forgets_the_cell_and_the_candidate_and_nothing_else() -> None:
+    for place in (Place(2, 8), Place(1, 7), Place(0, 0), None):
+        moved = EVERYWHERE.to_place(place)
+        assert moved == replace(EVERYWHERE, place=place, cell=None, candidate=0)
+
+
+def test_staying_where_one_is_forgets_nothing() -> None:
+    assert EVERYWHERE.to_place(Place(2, 7)) is EVERYWHERE
+    following = replace(EVERYWHERE, place=None)
+    assert following.to_place(None) is following
+
+
+def test_each_move_changes_one_thing() -> None:
+    assert EVERYWHERE.to_layer(2, 4) == replace(EVERYWHERE, layer=2)
+    assert EVERYWHERE.to_head(0, 4) == replace(EVERYWHERE, head=0)
+    assert EVERYWHERE.to_cell((1, 0)) == replace(EVERYWHERE, cell=(1, 0))
+    assert EVERYWHERE.to_cell(None) == replace(EVERYWHERE, cell=None)
+    assert EVERYWHERE.to_candidate(9) == replace(EVERYWHERE, candidate=9)
+    assert EVERYWHERE.to_candidate(-1).candidate == 0
+    assert EVERYWHERE.to_dimension(0) == replace(EVERYWHERE, dimension=0)
+    assert EVERYWHERE.to_dimension(None) == replace(EVERYWHERE, dimension=None)

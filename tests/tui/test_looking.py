@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 from rich.cells import cell_len
+from textual.containers import VerticalScroll
 
 from cutaway.core.lens import attention_rows
 from cutaway.tui.help_screen import HelpScreen
 from cutaway.tui.keys import KEYS, help_rows
+from cutaway.tui.layout import SMALLEST
 from cutaway.tui.prompt_screen import PromptScreen
-from cutaway.tui.screen import SMALLEST
 from cutaway.widgets.attention_map import AttentionMap, Layout
 from cutaway.widgets.candidate_bars import CandidateBars
 from cutaway.widgets.key_line import KeyLine
@@ -32,31 +34,52 @@ def exact(person: Person, query: int, key: int) -> float:
     return float(attention_rows(person.trace, cursor.layer, cursor.head, query, query + 1)[0, key])
 
 
+def is_in(person: Person, name: str) -> bool:
+    """Whether keys go to the panel of that name."""
+    return person.screen.focused is not None and person.screen.focused.id == name
+
+
+def is_alone(person: Person, name: str) -> bool:
+    return person.screen.alone == name
+
+
+def is_below(box: VerticalScroll, line: int) -> bool:
+    return box.scroll_offset.y > line
+
+
+def place_of(layout: Layout, query: int, key: int) -> tuple[int, int]:
+    """Column and row of the panel that a cell of the map begins at; *query* counts from the first in sight."""
+    return 1 + layout.left + layout.cell * key, 1 + layout.header + layout.tall * query
+
+
 async def test_hovering_a_cell_shows_its_value_and_both_tokens(open_app: OpenApp) -> None:
     async with open_app("A dog ran", max_new_tokens=6) as person:
         await person.has_ended()
         panel = person.screen.query_one(AttentionMap)
         T = person.moment.prompt_length + 5
         layout = Layout.of(T, *panel.inner_size)
-        assert layout.cell == 2
+        assert layout.queries >= T and layout.pool == 1
         for query, key in ((T - 1, 0), (3, 1), (2, 2), (0, 0)):
-            await person.pilot.hover(panel, (1 + layout.left + 2 * key, 1 + layout.header + query))
+            await person.pilot.hover(panel, place_of(layout, query, key))
             await person.looks_at((query, key))
             label = person.moment.label
-            assert legend(person).endswith(f"{label(query)} → {label(key)}  {exact(person, query, key):.4f}")
+            names = f"{label(query)} {query} → {label(key)} {key}"
+            assert legend(person).endswith(f"{names}  {exact(person, query, key):.4f}")
         await person.pilot.hover(CandidateBars, (3, 3))
         await person.looks_at(None)
         view = person.attention
-        assert view.query == T - 1 and view.weight == view.weights[-1].max()
+        assert view.query == T - 1 and view.value == view.values[-1].max()
 
 
 async def test_the_cell_stays_while_the_run_goes_on(open_app: OpenApp) -> None:
-    async with open_app("A dog ran", speed=32.0, max_new_tokens=400) as person:
-        await person.has_steps(2)
+    async with open_app("A dog ran", step=True, speed=32.0, max_new_tokens=400) as person:
+        await person.press("n")
+        await person.has_steps(1)
         panel = person.screen.query_one(AttentionMap)
-        layout = Layout.of(person.moment.prompt_length + 1, *panel.inner_size)
-        await person.pilot.hover(panel, (1 + layout.left + 2, 1 + layout.header + 2))
+        layout = Layout.of(person.moment.prompt_length, *panel.inner_size)
+        await person.pilot.hover(panel, place_of(layout, 2, 1))
         await person.looks_at((2, 1))
+        await person.press("space")
         await person.has_steps(person.moment.steps + 2)
         assert (person.attention.query, person.attention.key) == (2, 1)
         assert legend(person).endswith(f"{exact(person, 2, 1):.4f}")
@@ -66,15 +89,14 @@ async def test_tab_enters_the_map_and_arrows_move_the_cell(open_app: OpenApp) ->
     async with open_app("A dog ran", max_new_tokens=5) as person:
         await person.has_ended()
         layer, last = person.attention.layer, person.moment.prompt_length + 3
-        await person.press("tab")
-        await person.until(lambda: person.screen.query_one(AttentionMap).has_focus)
+        await person.enters(AttentionMap)
         await person.press("up")
         await person.until(lambda: person.attention.query == last - 1)
         key = person.attention.key
         await person.press("right" if key < last - 1 else "left")
         await person.until(lambda: person.attention.key != key)
         assert abs(person.attention.key - key) == 1
-        assert person.attention.layer == layer and person.screen.cursor.step is None
+        assert person.attention.layer == layer and person.screen.following
         assert legend(person).endswith(f"{exact(person, person.attention.query, person.attention.key):.4f}")
         await person.press(*["left"] * 9, *["up"] * 9)
         await person.until(lambda: (person.attention.query, person.attention.key) == (0, 0))
@@ -91,16 +113,25 @@ async def test_space_runs_with_the_map_in_focus(open_app: OpenApp) -> None:
     async with open_app("A dog", step=True) as person:
         await person.press("n")
         await person.has_steps(1)
-        await person.press("tab", "space")
+        await person.enters(AttentionMap)
+        await person.press("space")
         await person.has_steps(3)
 
 
-async def test_tab_comes_round(open_app: OpenApp) -> None:
-    async with open_app(max_new_tokens=1) as person:
+@pytest.mark.parametrize(("size", "names"), [
+    ((100, 30), ["text", "attention", "candidates"]),
+    ((120, 40), ["text", "attention", "candidates", "heads", "layers"]),
+    ((170, 40), ["text", "attention", "candidates", "heads", "layers", "embedding"]),
+])  # fmt: skip
+async def test_tab_comes_round(open_app: OpenApp, size: tuple[int, int], names: list[str]) -> None:
+    """Through every panel that is on the screen, and back."""
+    async with open_app(max_new_tokens=1, size=size) as person:
         await person.has_ended()
-        for key in ("tab", "tab", "shift+tab"):
-            await person.press(key)
-            await person.until(lambda: isinstance(person.screen.focused, AttentionMap))
+        for keys, order in ((["tab"], names), (["shift+tab"], [*names[-2::-1], names[-1]])):
+            for name in [*order, order[0]]:
+                await person.press(*keys)
+                await person.until(partial(is_in, person, name))
+            await person.press("tab" if keys == ["shift+tab"] else "shift+tab")
 
 
 async def test_a_map_longer_than_the_panel_scrolls_to_the_cell(open_app: OpenApp) -> None:
@@ -108,43 +139,48 @@ async def test_a_map_longer_than_the_panel_scrolls_to_the_cell(open_app: OpenApp
         await person.has_ended()
         view = person.attention
         assert view.first > 0
-        await person.press("tab", *["up"] * (len(view.weights) + 3))
+        await person.enters(AttentionMap)
+        await person.press(*["up"] * (len(view.values) + 3))
         await person.until(lambda: person.attention.first < view.first)
         looked = person.attention
         assert looked.first == looked.query
-        assert looked.weight == pytest.approx(exact(person, looked.query, looked.key), abs=1e-6)
-        assert f"{looked.weight:.4f}" in legend(person)
+        assert looked.value == pytest.approx(exact(person, looked.query, looked.key), abs=1e-6)
+        assert f"{looked.value:.4f}" in legend(person)
         panel = person.screen.query_one(AttentionMap)
         layout = Layout.of(len(looked.labels), *panel.inner_size)
         for row in (3, 1, 3):  # the map stays where it is under the mouse
-            await person.pilot.hover(panel, (1 + layout.left, 1 + layout.header + row))
+            await person.pilot.hover(panel, place_of(layout, row, 0))
             await person.looks_at_query(looked.first + row)
             assert person.attention.first == looked.first
 
 
 async def test_every_hint_can_be_clicked(open_app: OpenApp) -> None:
-    async with open_app("A dog", step=True, size=(120, 40)) as person:
-        keys = person.screen.query_one(KeyLine)
-        line = keys.render_line(0).text
+    async with open_app("A dog", step=True, size=(200, 40)) as person:
+        keys = person.screen.query_one("#keys", KeyLine)
 
         async def click(hint: str, column: int = 1) -> None:
+            line = keys.render_line(0).text
             assert await person.pilot.click(keys, (cell_len(line[: line.index(hint)]) + column, 0))
             await person.settle()
 
-        await click("→ token")
+        await click("→ token", 0)
         await person.has_steps(1)
         await click("space run")
         await person.has_steps(3)
         await click("space run")
         assert not person.screen.runner.gate.running
         steps = person.moment.steps
-        await click("← back")
-        assert f"back at token {person.screen.cursor.step} of" in person.title and person.moment.steps >= steps
+        await click("←→ token", 0)
+        assert person.screen.place is not None
+        assert f"back at token {person.screen.place.step} · " in person.title and person.moment.steps >= steps
         layer = person.attention.layer
-        await click("↑↓ layer", 0)
+        await click("↑ ↓", 0)
         await person.until(lambda: person.attention.layer == layer - 1)
-        await click("↓ layer", 0)
+        await click("↓ [", 0)
         await person.until(lambda: person.attention.layer == layer)
+        for hint, alone in (("z zoom", ""), ("tab panel", ""), ("z zoom", "text"), ("z zoom", "")):
+            await click(hint)
+            await person.until(partial(is_alone, person, alone))
         await click("? help")
         await person.until(lambda: isinstance(person.app.screen, HelpScreen))
         await person.press("escape")
@@ -167,8 +203,10 @@ async def test_help_shows_every_key(open_app: OpenApp) -> None:
             await person.until(lambda: isinstance(person.app.screen, HelpScreen))
             await person.fills(size)
             seen = person.text
-            for _ in range(8 if size == SMALLEST else 0):
-                await person.press("down")
+            box = person.app.screen.query_one(VerticalScroll)
+            while (above := box.scroll_offset.y) < box.max_scroll_y:
+                await person.press("pagedown")
+                await person.until(partial(is_below, box, above))
                 seen += "\n" + person.text
             words = "".join(seen.split())
             for keys, sentence in help_rows():
@@ -183,7 +221,7 @@ async def test_the_palette_does_what_keys_do(open_app: OpenApp) -> None:
         await person.has_ended()
         before = person.trace
         commands = {command.title: command for command in person.app.get_system_commands(person.screen)}
-        assert {key.title for key in KEYS if not key.action.startswith("app.")} == set(commands)
+        assert {key.title for key in KEYS if key.action != "app.command_palette"} == set(commands)
         await person.press("ctrl+p")
         await person.until(lambda: person.app.screen is not person.screen)
         await person.press(*"restart")
@@ -236,7 +274,7 @@ async def test_a_small_terminal_from_the_start(open_app: OpenApp) -> None:
         assert "make the terminal larger" in " ".join(person.text.split())
         await person.press("up", "question_mark", "escape")
         await person.pilot.resize_terminal(80, 24)
-        await person.until(lambda: "the run is at its end" in person.text and "attention · layer" in person.text)
+        await person.until(lambda: "the run is at its end" in person.text and "attention · L" in person.text)
 
 
 async def test_growing_the_terminal_shows_more(open_app: OpenApp) -> None:

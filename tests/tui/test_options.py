@@ -64,7 +64,7 @@ def test_typing_a_default_counts(settings: Path) -> None:
 def test_every_option_can_be_typed() -> None:
     options = resolve(
         typed(
-            *"--model M --prompt-ids 1,2,3 --chat --system S --max-new-tokens 5".split(),
+            *"--model M --download --prompt-ids 1,2,3 --chat --system S --max-new-tokens 5".split(),
             *"--ignore-eos --ablate 1.2 --ablate 3.mlp --threads 2 --greedy --temperature 1.5 --top-k 3".split(),
             *"--top-p 0.5 --min-p 0.1 --repetition-penalty 1.2 --seed 7 --step --fps 12 --theme light".split(),
             *"--colormap grey --lang de --output-dir D".split(),
@@ -72,9 +72,9 @@ def test_every_option_can_be_typed() -> None:
         {},
     )
     assert options.prompt_ids == [1, 2, 3] and options.ablate == ["1.2", "3.mlp"]
-    assert options.chat and options.ignore_eos and options.greedy and options.step
+    assert options.chat and options.ignore_eos and options.greedy and options.step and options.download
     same = {name for name in DEFAULTS if getattr(options, name) == DEFAULTS[name]}
-    assert same == {"prompt", "prompt_file"}
+    assert same == {"prompt", "prompt_file", "keys"}
     assert resolve(typed("--prompt", "P"), {}).prompt == "P"
     assert resolve(typed("--prompt-file", "F"), {}).prompt_file == "F"
 

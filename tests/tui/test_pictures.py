@@ -14,7 +14,7 @@ from rich.segment import Segment
 
 from cutaway.core.errors import UsageError
 from cutaway.core.files import WriteError
-from cutaway.tui import pictures, screen
+from cutaway.tui import main_screen, pictures
 from cutaway.tui.pictures import TYPES, save_picture, write_picture
 from cutaway.widgets import picture_png
 from cutaway.widgets.look import look
@@ -106,12 +106,12 @@ async def test_a_folder_that_is_none_is_one_sentence(open_app: OpenApp, tmp_path
 async def test_anything_else_that_goes_wrong_is_one_sentence(
     open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> Path:
+    def fail(*_: object, **__: object) -> Path:
         raise ValueError("embedded null byte")
 
     async with open_app(max_new_tokens=1) as person:
         await person.has_ended()
-        monkeypatch.setattr(screen, "save_picture", fail)
+        monkeypatch.setattr(main_screen, "save_picture", fail)
         await person.press("s")
         await person.says("embedded null byte")
 

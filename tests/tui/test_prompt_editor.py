@@ -55,7 +55,7 @@ async def test_tokens_are_there_while_one_writes(open_app: OpenApp) -> None:
         editor = await person.opens_editor()
         await person.until(lambda: tokens_of(editor) == "A·dog")
         assert editor.text == "A dog"
-        assert "prompt · enter runs it" in person.text
+        assert "prompt · type another, → keeps this one" in person.text
         for written in (" ", "r", "a", "n"):
             await person.press(written if written != " " else "space")
         await person.until(lambda: tokens_of(editor) == "A·dog·ran")

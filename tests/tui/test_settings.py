@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cutaway.core import CutawayError
+from cutaway.tui.keys import KEYS
 from cutaway.tui.options import DEFAULTS
 from cutaway.tui.settings import read_settings, settings_path
 
@@ -47,9 +48,35 @@ def test_every_setting_may_be_set(tmp_path: Path) -> None:
         "lang": "en",
         "output_dir": "/tmp",
     }
+    keys = {"run": "p", "next_token": "right,j"}
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
-    assert read_settings(DEFAULTS, write(tmp_path, "# mine\n" + "\n".join(lines))) == settings
-    assert set(DEFAULTS) - set(settings) == {"chat", "system", "prompt", "prompt_file", "prompt_ids", "ablate", "step"}
+    lines += ["[keys]", *(f"{name} = {json.dumps(value)}" for name, value in keys.items())]
+    assert read_settings(DEFAULTS, write(tmp_path, "# mine\n" + "\n".join(lines))) == settings | {"keys": keys}
+    one_run = {"chat", "system", "prompt", "prompt_file", "prompt_ids", "ablate", "step", "download"}
+    assert set(DEFAULTS) - set(settings) - {"keys"} == one_run
+
+
+def test_every_key_may_be_changed(tmp_path: Path) -> None:
+    lines = ["[keys]", *(f'{key.name} = "{key.keys}"' for key in KEYS)]
+    assert read_settings(DEFAULTS, write(tmp_path, "\n".join(lines))) == {"keys": {key.name: key.keys for key in KEYS}}
+    assert read_settings(DEFAULTS, write(tmp_path, "[keys]")) == {"keys": {}}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[keys]\nnext_tokn = 'j'", "no key called next_tokn … did you mean next_token?"),
+        ("[keys]\ntoggle_run = 'p'", "no key called toggle_run"),
+        ("[keys]\nrun = 3", "the setting keys.run is 3 … it must be keys in quotes"),
+        ("[keys]\nrun = ''", "keys.run is ''"),
+        ("[keys]\nrun = ['p']", "keys.run is ['p']"),
+        ("keys = 'p'", "the setting keys is 'p' … it must be a table"),
+        ("keys = ['p']", "it must be a table"),
+    ],
+)
+def test_a_key_that_makes_no_sense_is_named(tmp_path: Path, text: str, expected: str) -> None:
+    said = complaint(tmp_path, text)
+    assert all(part in said for part in expected.split(" … ")) and "settings.toml" in said
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -27,9 +28,10 @@ from cutaway.core.trace import Trace
 from cutaway.tui import app as app_module
 from cutaway.tui.app import CutawayApp
 from cutaway.tui.help_screen import HelpScreen
+from cutaway.tui.main_screen import MainScreen
 from cutaway.tui.options import resolve
 from cutaway.tui.prompt_screen import PromptScreen
-from cutaway.tui.screen import MainScreen
+from cutaway.tui.stages import Place, Stages
 
 PINNED = "8.2.8"
 
@@ -47,13 +49,16 @@ class Clockwork:
     def __init__(self, model: Model) -> None:
         self.config = model.config
         self.story = model.tokenizer.encode(STORY)
+        self.head = np.empty((model.config.vocabulary, 0), np.float32)
 
     def forward(self, ids: Sequence[int], cache: ActivationCache, edits: Edits) -> Iterator[Event]:
         config, start, n = self.config, cache.length, len(ids)
         rows = cache.reserve(n)
         nothing = np.zeros((n, config.width), np.float32)
-        rows.embedding[start : start + n] = 0
-        rows.residual[:, start : start + n] = 0
+        for place in range(start, start + n):
+            random = np.random.Generator(np.random.PCG64([7, place]))
+            rows.embedding[place] = random.integers(-1, 2, config.width)
+            rows.residual[:, place] = random.integers(-3, 4, (config.layers, config.width))
         yield Embedded(np.arange(start, start + n), nothing, nothing, nothing)
         for layer in range(config.layers):
             for place in range(start, start + n):
@@ -61,6 +66,7 @@ class Clockwork:
                 size = (config.heads, config.head_size)
                 rows.query[layer, :, place] = random.integers(-2, 3, size)
                 rows.key[layer, :, place] = random.integers(-2, 3, size)
+                rows.value[layer, :, place] = random.integers(-2, 3, size)
             query, key = rows.query[layer, :, start : start + n], rows.key[layer, :, : start + n]
             pattern = attention_pattern(query, key, config.attention_scale(layer), start)
             yield AttentionDone(layer, query, key[:, start:], key[:, start:], pattern, nothing)
@@ -104,6 +110,10 @@ async def until(pilot: Pilot[None], happened: Callable[[], object]) -> None:
     raise AssertionError("it never happened")
 
 
+def is_at(screen: MainScreen, place: Place) -> bool:
+    return screen.place == place
+
+
 async def reach_the_end(pilot: Pilot[None]) -> MainScreen:
     """Wait until all has happened that the run itself still changes on the screen."""
     app = pilot.app
@@ -130,12 +140,55 @@ def test_looking_back_in_the_light(snap_compare: Any) -> None:
 
     async def look_back(pilot: Pilot[None]) -> None:
         screen = await reach_the_end(pilot)
-        await pilot.press(*["left"] * 8, "up", "right_square_bracket", "tab", "up", "up", "left")
+        await pilot.press(*["left"] * 8, "up", "right_square_bracket", "tab", "tab", "up", "up", "left")
         newest = 8 + (TOKENS - 9) - 1
         await until(pilot, lambda: (screen.cursor.cell or (0, 0))[0] == newest - 2 and not screen._stale)
-        assert screen.cursor.step == TOKENS - 9
+        assert screen.place == Place(TOKENS - 9, Stages(4).last)
+        await until(pilot, lambda: screen.settled and not screen._stale)
 
     assert snap_compare(an_app(theme="light"), terminal_size=(120, 40), run_before=look_back)
+
+
+def test_inside_a_pass(snap_compare: Any) -> None:
+    """Paused at the scores of a layer: before the mask the future is there, the layers after are empty."""
+
+    async def step(pilot: Pilot[None]) -> None:
+        await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen) and pilot.app.screen.moment is not None)
+        screen = pilot.app.screen
+        assert isinstance(screen, MainScreen)
+        stages = Stages(4)
+        places = [("l", "residual", 0), ("l", "residual", 1), ("full_stop", "qkv", 2), ("full_stop", "scores", 2)]
+        for key, name, layer in places:
+            await pilot.press(key)
+            await until(pilot, partial(is_at, screen, Place(0, stages.index(name, layer))))
+        await until(pilot, lambda: screen.settled and not screen._stale)
+
+    assert snap_compare(an_app(step=True), terminal_size=(120, 40), run_before=step)
+
+
+def test_trying_other_settings(snap_compare: Any) -> None:
+    """The temperature two steps hotter on an older token: a preview, and which token it would be."""
+
+    async def heat(pilot: Pilot[None]) -> None:
+        screen = await reach_the_end(pilot)
+        await pilot.press(*["left"] * 5, "t", "right", "right")
+        await until(pilot, lambda: screen.draft is not None and screen.draft.settings.temperature == 0.9)
+        await until(pilot, lambda: screen.settled and not screen._stale)
+
+    assert snap_compare(an_app(), terminal_size=(120, 40), run_before=heat)
+
+
+def test_all_heads_alone(snap_compare: Any) -> None:
+    """Every head of every layer, one of them chosen, and nothing else."""
+
+    async def choose(pilot: Pilot[None]) -> None:
+        screen = await reach_the_end(pilot)
+        await pilot.press("4", "tab")
+        await until(pilot, lambda: screen.focused is not None and screen.focused.id == "heads")
+        await pilot.press("up", "left")
+        await until(pilot, lambda: (screen.cursor.layer, screen.cursor.head) == (1, 3) and not screen._stale)
+
+    assert snap_compare(an_app(), terminal_size=(100, 30), run_before=choose)
 
 
 def test_help(snap_compare: Any) -> None:

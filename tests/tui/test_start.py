@@ -143,5 +143,18 @@ def test_a_template_that_fails_is_one_sentence(chatty: Model) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_ids_are_no_question(chatty: Model) -> None:
+    with pytest.raises(CutawayError, match="--prompt-ids are exactly the ids.*leave out --chat"):
+        generate(chatty, options(chat=True), (1, 2))
+
+
+def test_a_chat_ends_at_the_template_s_end_token(fable: Model) -> None:
+    tokenizer = load_tokenizer(FABLE, 4096)
+    tokenizer.chat_template = TEMPLATE.replace("{% endfor %}", "<|endoftext|>{% endfor %}")
+    silent = replace(fable, tokenizer=tokenizer, config=replace(fable.config, eos_ids=()))
+    assert generate(silent, options(chat=True), "Hi").end_ids == {4095}
+    assert generate(silent, options(), "Hi").end_ids == set()
+
+
 def test_the_model_s_folder_may_be_a_path(tiny: Path) -> None:
     assert prepare(options(model=str(tiny)), (1,)).model.name == load_model(tiny).name == "gpt2_base"

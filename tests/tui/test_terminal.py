@@ -137,8 +137,8 @@ def assert_given_back(raw: bytes) -> None:
 
 def test_a_session_from_start_to_end(open_terminal: Open, tmp_path: Path) -> None:
     terminal = open_terminal([*CUTAWAY, "--seed", "1", "--max-new-tokens", "400"])
-    terminal.shows("fable", "Once·upon·a·time", "attention · layer 2 head 4", "▶ 8/s")
-    terminal.shows("token 2 of")
+    terminal.shows("fable", "Once·upon·a·time", "attention · layer 2 head 4", "▶ at most 8/s")
+    terminal.shows("token 2 · ")
     terminal.type(" ")
     terminal.shows("‖ paused")
     terminal.type("\x1b[A")
@@ -186,9 +186,9 @@ def test_a_prompt_can_be_piped_in_and_keys_still_work(open_terminal: Open) -> No
     terminal = open_terminal([*CUTAWAY, "--seed", "1", "--step"], stdin=b"The dog sat\n")
     terminal.shows("paused", "The·dog·sat", "fable")
     terminal.type("n")
-    terminal.shows("token 0 of 64", "attention · layer")
+    terminal.shows("token 0 · 1/64", "attention · layer")
     terminal.type("n")
-    terminal.shows("token 1 of 64")
+    terminal.shows("token 1 · 2/64")
     terminal.type("q")
     assert terminal.status() == 0
     assert_given_back(terminal.raw)
@@ -196,7 +196,7 @@ def test_a_prompt_can_be_piped_in_and_keys_still_work(open_terminal: Open) -> No
 
 def test_a_polite_kill_leaves_as_q_does(open_terminal: Open) -> None:
     terminal = open_terminal([*CUTAWAY, "--seed", "1", "--max-new-tokens", "400"])
-    terminal.shows("token 1 of")
+    terminal.shows("token 1 · ")
     terminal.process.send_signal(signal.SIGTERM)
     assert terminal.status(10) == 0
     assert_given_back(terminal.raw)
@@ -204,7 +204,7 @@ def test_a_polite_kill_leaves_as_q_does(open_terminal: Open) -> None:
 
 def test_a_closed_window_leaves_no_process(open_terminal: Open) -> None:
     terminal = open_terminal([*CUTAWAY, "--seed", "1", "--max-new-tokens", "400"])
-    terminal.shows("token 1 of")
+    terminal.shows("token 1 · ")
     terminal.hang_up()
     terminal.process.wait(10)
 

@@ -11,9 +11,10 @@ from textual.app import App, ComposeResult
 from textual.geometry import Size
 from textual.strip import Strip
 
-from cutaway.widgets.attention_map import AttentionMap, AttentionView, Layout, pooled, to_levels
+from cutaway.widgets.attention_map import AttentionMap, AttentionView, Kind, Layout, pooled, to_levels
 from cutaway.widgets.drawable import fit
 from cutaway.widgets.look import COLORMAPS, LEVELS, THEMES, look
+from cutaway.widgets.shade import signed_levels_of
 
 Check = Callable[[Sequence[Strip], int], None]
 
@@ -71,7 +72,7 @@ def drawn(size: tuple[int, int], T: int, seed: int = 0) -> tuple[AttentionView, 
 
 def map_cells(view: AttentionView, layout: Layout) -> Iterator[tuple[int, int, int]]:
     """Row of the view, first key, and column in the panel of every cell there is, future ones included."""
-    for row in range(len(view.weights)):
+    for row in range(len(view.values)):
         for cell in range(layout.count):
             yield row, cell * layout.pool, layout.left + cell * layout.cell
 
@@ -88,9 +89,10 @@ def test_a_layout_holds_all_keys_and_fits(columns: int) -> None:
         layout = Layout.of(T, columns, rows)
         assert layout.left + layout.count * layout.cell <= columns
         assert (layout.count - 1) * layout.pool < T <= layout.count * layout.pool
-        assert layout.cell in (1, 2) and layout.pool >= 1
+        assert layout.cell in (1, 2 * layout.tall) and layout.pool >= 1
         assert layout.cell == 1 or layout.pool == 1
-        assert layout.header + layout.queries + 2 <= rows
+        assert layout.tall == 1 or layout.queries >= T
+        assert layout.header + layout.queries * layout.tall + 2 <= rows
 
 
 def test_a_layout_is_no_coarser_than_it_must_be() -> None:
@@ -113,16 +115,65 @@ def test_every_row_is_as_wide_as_the_panel(size: tuple[int, int], check_rows: Ch
 def test_every_cell_has_the_colour_of_its_weight(size: tuple[int, int], T: int) -> None:
     view, layout, rows = drawn(size, T)
     colours = look()
-    for row, weights in enumerate(view.weights):
-        columns, query = columns_of(rows[layout.header + row]), view.first + row
-        levels = to_levels(pooled(weights[None, : query + 1], layout.pool))[0]
+    for row, line in product(range(len(view.values)), range(layout.tall)):
+        columns, query = columns_of(rows[layout.header + row * layout.tall + line]), view.first + row
+        levels = to_levels(pooled(view.values[row : row + 1, : query + 1], layout.pool))[0]
         present = "".join(colours.levels[level] * layout.cell for level in levels)
         future = colours.panel * (size[0] - layout.left - layout.cell * len(levels))
         assert "".join(column.ground for column in columns[layout.left :]) == present + future
         marks = [" " * layout.cell] * len(levels)
+        if layout.tall > 1 and line == layout.tall // 2:
+            marks = [number(view.values[row, key], layout.cell) for key in range(query + 1)]
         if query == view.query:
-            marks[view.key // layout.pool] = "[]" if layout.cell == 2 else "+"
+            mark = marks[view.key // layout.pool]
+            marks[view.key // layout.pool] = bracketed(mark) if layout.cell > 1 else "+"
         assert "".join(column.character for column in columns[layout.left :]).rstrip() == "".join(marks).rstrip()
+
+
+def number(weight: float, cells: int) -> str:
+    """A weight at the right of a cell: in per cent, or with two digits where there is room."""
+    text = f"{weight:.2f}" if cells >= 6 else f"{100 * weight:.0f}"
+    return f"{text:>{cells - 1}} "
+
+
+def bracketed(cell: str) -> str:
+    """The same with brackets, where the number leaves room for them."""
+    text = cell.strip()
+    return f"[{text:>{len(cell) - 2}}]" if len(text) <= len(cell) - 2 else cell
+
+
+@pytest.mark.parametrize("kind", ["scores", "masked"])
+def test_scores_have_their_sign_and_their_future(kind: Kind) -> None:
+    """Before the mask a query sees keys that come later; after it none."""
+    values = np.array([[2.0, -8.0, 4.0], [0.0, 1.0, -2.0]], np.float32)
+    view = AttentionView(0, 0, values, 0, ("a", "b", "c"), 1, 0, kind)
+    panel = a_map()
+    layout = Layout.of(3, 40, 12)
+    rows = panel.draw(view, 40, 12)
+    middle = [layout.header + row * layout.tall + layout.tall // 2 for row in range(2)]
+    grounds = [columns_of(rows[y])[layout.left :: layout.cell] for y in middle]
+    levels = signed_levels_of(values, 8.0)
+    for row in range(2):
+        for key in range(3):
+            there = kind == "scores" or key <= row
+            expected = panel.look.signed_levels[levels[row, key]] if there else panel.look.panel
+            assert grounds[row][key].ground == expected
+    assert rows[-2].text.split()[-1] == "0.0000"
+    assert "−8.0" in rows[-2].text and "8.0" in rows[-2].text
+
+
+def test_a_query_that_has_not_looked_back_yet_is_not_there(sized: Callable[[tuple[int, int]], None]) -> None:
+    sized((40, 12))
+    values = np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 0.0]], np.float32)
+    view = AttentionView(0, 0, values, 0, ("a", "b", "c"), 2, 0, "weights", 2)
+    panel = a_map(view)
+    layout = Layout.of(3, 40, 12)
+    rows = panel.draw(view, 40, 12)
+    last = rows[layout.header + 2 * layout.tall :][: layout.tall]
+    assert all(column.ground == panel.look.panel for row in last for column in columns_of(row)[layout.left :])
+    assert "not yet" in rows[-2].text and "c has not looked back yet" in rows[-1].text
+    assert panel.cell_at(layout.left, layout.header + 2 * layout.tall) is None
+    assert panel.cell_at(layout.left, layout.header + layout.tall) == (1, 0)
 
 
 @per_size
@@ -138,9 +189,10 @@ def test_a_place_on_the_map_is_the_cell_drawn_there(
         for row, low, x in map_cells(view, layout):
             query = view.first + row
             if low <= query:
-                pool = view.weights[row, low : min(low + layout.pool, query + 1)]
+                pool = view.values[row, low : min(low + layout.pool, query + 1)]
                 cell = query, low + int(pool.argmax())
-                cells |= {(x + offset, layout.header + row): cell for offset in range(layout.cell)}
+                for offset, line in product(range(layout.cell), range(layout.tall)):
+                    cells[x + offset, layout.header + row * layout.tall + line] = cell
         for y, x in product(range(-1, size[1] + 1), range(-1, size[0] + 1)):
             assert panel.cell_at(x, y) == cells.get((x, y)), (x, y)
 
@@ -155,8 +207,8 @@ def test_the_future_is_not_a_weight_of_nothing(theme: str, colormap: str) -> Non
     view = AttentionView(0, 0, np.eye(3, dtype=np.float32), 0, ("a", "b", "c"), 1, 1)
     panel = a_map(theme=theme, colormap=colormap)
     layout = Layout.of(3, 40, 12)
-    row = columns_of(panel.draw(view, 40, 12)[layout.header + 1])
-    nothing, here, absent = (row[layout.left + 2 * key].ground for key in range(3))
+    row = columns_of(panel.draw(view, 40, 12)[layout.header + layout.tall])
+    nothing, here, absent = (row[layout.left + layout.cell * key].ground for key in range(3))
     assert nothing == panel.look.levels[0]
     assert here == panel.look.levels[-1]
     assert absent == panel.look.panel
@@ -186,29 +238,36 @@ def test_the_value_is_the_weight_under_the_cursor(size: tuple[int, int]) -> None
     """Whole, whatever else has to give way."""
     for T, seed in product(LENGTHS, range(3)):
         view, _, rows = drawn(size, T, seed)
-        assert view.weight == view.weights[view.query - view.first, view.key]
-        assert rows[-2].text.split()[-1] == f"{view.weight:.4f}"
+        assert view.value == view.values[view.query - view.first, view.key]
+        assert rows[-2].text.split()[-1] == f"{view.value:.4f}"
 
 
 def test_the_legend_names_both_tokens() -> None:
     view, _, rows = drawn((60, 20), 30)
-    assert f"{view.labels[view.query]} → {view.labels[view.key]}  {view.weight:.4f}" in rows[-2].text
+    query, key = (f"{view.labels[position]} {position}" for position in (view.query, view.key))
+    assert f"{query} → {key}  {view.value:.4f}" in rows[-2].text
+
+
+def test_tokens_that_are_there_twice_are_told_apart() -> None:
+    weights = np.array([[0.5, 0.3, 0.2]], np.float32)
+    view = AttentionView(0, 0, weights, 2, ("·a", "·b", "·a"), 2, 0)
+    assert a_map().draw(view, 80, 20)[-1].text.split()[3:] == "·a 0 50 % ·b 30 % ·a 2 20 %".split()
 
 
 @per_size
 def test_every_query_has_its_label(size: tuple[int, int]) -> None:
     for T in LENGTHS:
         view, layout, rows = drawn(size, T)
-        for row in range(len(view.weights)):
-            text = rows[layout.header + row].text
+        for row in range(len(view.values)):
+            text = rows[layout.header + row * layout.tall + layout.tall // 2].text
             assert text[1 : 1 + layout.label] == fit(view.labels[view.first + row], layout.label, "right")
 
 
 def test_keys_have_their_first_letters_written_downwards() -> None:
     labels = ("·Once", "·upon", "·a", "漢字", "·", "e\u0301te")
     view = AttentionView(0, 0, np.full((1, 6), 1 / 6, np.float32), 5, labels, 5, 3)
-    rows = a_map().draw(view, 60, 16)
-    left = Layout.of(6, 60, 16).left
+    rows = a_map().draw(view, 27, 16)
+    left = Layout.of(6, 27, 16).left
     columns = [columns_of(row) for row in rows[:3]]
     down = ["".join(line[left + 2 * key].character for line in columns).strip() for key in range(6)]
     assert down == ["Onc", "upo", "a", "漢字", "·", "ete"]
@@ -225,7 +284,7 @@ def test_the_ruler_counts_positions_and_marks_the_cursor(size: tuple[int, int], 
         for column in range(0, layout.count, 10):
             number = str(column * layout.pool)
             room = range(column, column + len(number))
-            if at not in room and room.stop <= layout.count:
+            if at not in range(column - 1, room.stop + 1) and room.stop <= layout.count:
                 assert ruler[column : room.stop] == number
 
 
@@ -275,12 +334,13 @@ async def test_mouse_and_arrows_point_at_cells() -> None:
     async with app.run_test(size=(62, 24)) as pilot:
         panel, layout = app.query_one(AttentionMap), Layout.of(12, 60, 22)
         for query, key in ((11, 0), (11, 11), (7, 3), (0, 0)):
-            x, y = layout.left + 2 * key, layout.header + query
+            x, y = layout.left + layout.cell * key, layout.header + layout.tall * query
             assert await pilot.hover(AttentionMap, (x + 1, y + 1))
             await pilot.pause()
             assert app.said[-1] == (query, key)
         before = len(app.said)
-        await pilot.hover(AttentionMap, (layout.left + 2 * 9 + 1, layout.header + 3 + 1))  # the future
+        future = layout.left + layout.cell * 9 + 1, layout.header + 3 * layout.tall + 1
+        await pilot.hover(AttentionMap, future)
         await pilot.hover(AttentionMap, (0, 0))  # the border
         await pilot.pause()
         assert len(app.said) == before
@@ -315,7 +375,7 @@ async def test_arrows_may_outrun_the_screen() -> None:
     app = MapApp(a_view(12, 12))
     async with app.run_test(size=(62, 24)) as pilot:
         panel = app.query_one(AttentionMap)
-        panel.show(AttentionView(0, 0, app.shown.weights, 0, app.shown.labels, 11, 5))
+        panel.show(AttentionView(0, 0, app.shown.values, 0, app.shown.labels, 11, 5))
         panel.focus()
         await pilot.press("up", "up", "up", "right")
         await pilot.pause()

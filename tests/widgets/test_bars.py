@@ -88,11 +88,12 @@ def test_the_stages_fit_and_say_where_we_are(layers: int, check_rows: Check) -> 
             continue
         name = names[current]
         inside = 0 <= current - 2 < layers
-        joined = f"L{current - 2}/{layers}" if inside else name
         [lit] = [segment for segment in row if segment.style and segment.style.bold]
-        assert lit.text in (name, joined)
-        if lit.text == name and inside:
-            assert all(each in row.text for each in names)
+        assert lit.text == name
+        words = row.text.replace("─", " ").split()
+        whole = " ".join(names).split()
+        joined = whole[:2] + ([name] if inside else [f"L0–L{layers - 1}"]) + whole[-3:]
+        assert words in (whole, joined, [name])
 
 
 def test_layers_become_one_part_where_they_do_not_fit() -> None:
@@ -104,11 +105,27 @@ def test_layers_become_one_part_where_they_do_not_fit() -> None:
 
     assert text(120, 3) == " ─ ".join(names)
     assert text(60, 3) == " ".join(names)
-    assert text(40, 3) == "embed ─ L2/12 ─ draw"
+    assert text(40, 3) == "embed ─ L2 ─ draw"
     assert text(40, 0) == "embed ─ L0–L11 ─ draw"
     assert text(20, 0) == "embed L0–L11 draw"
     assert text(18, 0) == "embed"
-    assert text(10, 3) == "L2/12"
+    assert text(10, 3) == "L2"
+
+
+def test_stages_that_do_nothing_are_left_out_before_the_others() -> None:
+    names = ("embed", "L0", "L1", "L2", "logits", "penalty", "temperature", "top-k", "draw")
+
+    def text(cells: int, current: int) -> str:
+        [row] = StageStrip().draw(StagesView(names, range(1, 4), current, frozenset({5, 7})), cells + 2, 1)
+        return row.text.strip()
+
+    joined, left = "embed L0–L2 logits penalty temperature top-k draw", "embed L0–L2 logits temperature draw"
+    assert text(80, 0) == " ─ ".join(names)
+    assert text(len(joined), 0) == joined
+    assert text(len(joined) - 1, 0) == left.replace(" ", " ─ ")
+    assert text(len(left), 0) == left
+    assert text(len(left), 2) == left.replace("L0–L2", "L1")
+    assert text(len(left) + 6, 7) == "embed L0–L2 logits temperature top-k draw"  # where one is, it does stand there
 
 
 def test_past_here_and_ahead_look_different() -> None:

@@ -120,8 +120,8 @@ def test_pictures_of_attention(hostile_tokens: list[str], count: int) -> None:
 
 def test_pictures_of_candidates(hostile_tokens: list[str]) -> None:
     for pack in packs(hostile_tokens, 400):
-        rows = tuple(CandidateRow(place, text, 0.1, 0.2, None) for place, text in enumerate(pack))
-        view = CandidatesView(rows, "final", 3, pack[0], 0, 0.0, 0.0, pack[-1])
+        rows = tuple(CandidateRow(place, place, text, 0.1, 0.2, None) for place, text in enumerate(pack))
+        view = CandidatesView(0, rows, "final", 3, pack[0], 0, 0.0, 0.0, pack[-1])
         drawn = text_of(framed(CandidateBars().draw(view, INSIDE, len(rows) + 2), pack[1]))
         short = [text for text in pack if len(text) < 10 and " " not in text]
         assert all(text in drawn for text in short if text.isascii())

@@ -10,10 +10,10 @@ from textual.app import App, ComposeResult
 from textual.geometry import Size
 from textual.strip import Strip
 
-from cutaway.widgets.candidate_bars import percent
 from cutaway.widgets.drawable import cell_width
 from cutaway.widgets.layer_table import LayerRow, LayersView, LayerTable
 from cutaway.widgets.look import look
+from cutaway.widgets.numbers import percent
 
 Check = Callable[[Sequence[Strip], int], None]
 
@@ -95,7 +95,7 @@ def test_nothing_jumps_from_token_to_token(width: int) -> None:
 
 def test_headings_stand_over_their_columns() -> None:
     heading, row, *_ = drawn(a_view(), 100)
-    for word, number in (("length", "10.00"), ("‹·boy›", "3.21 %"), ("rank", "17"), ("bits", "6.25")):
+    for word, number in (("length", "10.00"), ("‹·boy›", "3.21 %"), ("rank", "17"), ("entr.", "6.25")):
         end = heading.text.index(word) + len(word)
         assert row.text[:end].endswith(number)
     assert heading.text.index("likeliest next") == row.text.index("·girl")

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Sequence
 
+from rich.segment import Segment
 from textual.strip import Strip
 
 from cutaway.widgets.line import Line
@@ -29,6 +30,15 @@ def test_what_does_not_fit_is_clipped_or_left_out() -> None:
     assert Line(4, FILL).gap(9).strip().text == "    "
     assert Line(4, FILL).add("abc").to(1).add("d").strip().text == "abcd"
     assert Line(0, FILL).add("a").gap(2).right("b").strip().text == ""
+
+
+def test_ready_segments_stand_beside_texts() -> None:
+    line = Line(9, FILL).gap(1).paint([Segment("漢", OTHER), Segment("▀▀", FILL)])
+    assert (line.used, line.room) == (5, 4)
+    strip = line.add("abcdef").strip()
+    assert strip.text == " 漢▀▀abc…" and strip.cell_length == 9
+    assert [segment.text for segment in strip if segment.style == OTHER] == ["漢"]
+    assert Line(3, FILL).paint([]).strip().text == "   "
 
 
 def test_whatever_is_added_the_row_is_as_wide_as_it_should_be(hostile_tokens: list[str], check_rows: Check) -> None:

@@ -119,9 +119,37 @@ async def test_a_waiting_panel_says_what_for(check_rows: Check) -> None:
         assert app.panel.view is None
         app.panel.wait("a sentence that is longer than the panel is wide")
         check_rows(app.rows(), 30)
-        assert "a sentence that is longer" in words(app.rows())[3]
+        assert [word for word in words(app.rows())[1:-1] if word] == [
+            "a sentence that is longer",
+            "than the panel is wide",
+        ]
         app.panel.show(("b",))
         assert words(app.rows())[1] == "b"
+
+
+async def test_what_was_painted_is_counted() -> None:
+    app = PanelApp(Words())
+    async with app.run_test(size=(30, 8)):
+        app.panel.show(("a", "b", "c"))
+        before = Panel.sent
+        app.panel.show(("a", "b", "c"))
+        assert Panel.sent == before
+        app.panel.show(("a", "B", "c"))
+        row = Panel.sent - before
+        assert row >= 30
+        app.panel.show(("A", "b", "C"))
+        assert Panel.sent - before == 4 * row
+
+
+async def test_the_title_says_the_key_that_shows_it_alone() -> None:
+    app = PanelApp(Words())
+    app.panel.number = "3"
+    async with app.run_test(size=(30, 8)):
+        app.panel.show(("a",))
+        assert app.rows()[0].text == "╭─ 3 words " + "─" * 18 + "╮"
+        [number] = [segment for segment in app.rows()[0] if segment.text.strip() == "3"]
+        [title] = [segment for segment in app.rows()[0] if segment.text.strip() == "words"]
+        assert number.style != title.style
 
 
 async def test_the_focused_panel_looks_so() -> None:
@@ -160,6 +188,11 @@ def test_titles_fit_the_frame_or_are_left_out(columns: int, check_rows: Check) -
         assert top[0] == "╭" and top[-1] == "╮" and bottom[0] == "╰" and bottom[-1] == "╯"
         assert bottom.strip("╰─╯ ") in (lower, "")
         assert upper.startswith(top.strip("╭─╮ ").rstrip("…"))
+        numbered = frame([row], columns, upper, lower, focused=False, look=look(), number="7")
+        check_rows(numbered, columns + 2)
+        top = numbered[0].text.strip("╭─╮ ")
+        assert top.startswith("7 ") == bool(upper and columns > 8)
+        assert upper.startswith(top.removeprefix("7 ").rstrip("…"))
     full = frame([row], columns, "up", "down", focused=True, look=look())
     assert ("up" in full[0].text) == (columns >= 6)
     assert ("down" in full[2].text) == (columns >= 8)

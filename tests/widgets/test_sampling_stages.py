@@ -12,8 +12,8 @@ from textual.app import App, ComposeResult
 from textual.message import Message
 from textual.strip import Strip
 
-from cutaway.widgets.candidate_bars import percent
 from cutaway.widgets.look import look
+from cutaway.widgets.numbers import percent
 from cutaway.widgets.sampling_stages import Layout, SamplingStages, SamplingView, SettingRow, Share, StageRow
 
 Check = Callable[[Sequence[Strip], int], None]

@@ -1,10 +1,12 @@
 """The text as tokens: whole where they fit, all of them there, each kind to be told apart."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from rich.cells import split_graphemes
 from rich.style import Style
+from textual.app import App, ComposeResult
 from textual.strip import Strip
 
 from cutaway.widgets.drawable import cell_width
@@ -22,8 +24,10 @@ def lines_of(tokens: tuple[TokenCell, ...], columns: int) -> list[list[str]]:
     return [[text for _, text in line] for line in wrap(tokens, columns, None)[0]]
 
 
-def drawn(tokens: tuple[TokenCell, ...], width: int, height: int, current: int | None = None) -> list[Strip]:
-    return TokenStream().draw(TokenStreamView(tokens, current), width, height)
+def drawn(
+    tokens: tuple[TokenCell, ...], width: int, height: int, current: int | None = None, coming: str = ""
+) -> list[Strip]:
+    return TokenStream().draw(TokenStreamView(tokens, current, coming=coming), width, height)
 
 
 def style_of(text: str, rows: list[Strip]) -> Style:
@@ -148,6 +152,111 @@ def test_kinds_are_told_apart() -> None:
     looks = [(style.color, style.bold, style.italic) for style in (added, prompt, written, current, later)]
     assert len(set(looks)) == 5
     assert written.bold and not prompt.bold
+
+
+@pytest.mark.parametrize("current", [None, 0, 2])
+def test_tokens_that_are_looked_at_elsewhere_are_underlined(current: int | None) -> None:
+    tokens = cells("One", "·day", "·a", "·dog", "·ran")
+    plain, marked = (
+        TokenStream().draw(TokenStreamView(tokens, current, frozenset(places)), 60, 1)[0] for places in ((), (1, 3))
+    )
+    assert [segment.text for segment in marked if segment.style and segment.style.underline] == ["·day", "·dog"]
+    assert [segment.text for segment in plain if segment.style and segment.style.underline] == []
+    for before, after in zip(plain, marked, strict=True):
+        assert before.style is not None and after.style is not None
+        assert (before.style.color, before.style.bgcolor) == (after.style.color, after.style.bgcolor)
+
+
+@pytest.mark.parametrize("height", [1, 2, 5])
+def test_what_is_coming_stands_behind_the_last_token_and_in_sight(height: int) -> None:
+    tokens = cells(*(f"·word{number}" for number in range(50)))
+    rows = drawn(tokens, 40, height, coming="▁")
+    assert rows[-1].text.rstrip().endswith("·word49▁")
+    written, coming = style_of("·word49", rows), style_of("▁", rows)
+    assert coming.color != written.color and not coming.bold
+    assert "▁" in drawn(tokens, 40, 50, current=3, coming="▁")[-1].text
+    assert "▁" not in drawn(tokens, 40, height, current=3, coming="▁")[-1].text
+
+
+def test_why_no_token_follows_is_said_behind_the_last(check_rows: Check) -> None:
+    rows = drawn(cells("One", "·day"), 40, 3, 1, coming=" ■ the model ended its text")
+    check_rows(rows, 40)
+    assert rows[0].text.strip() == "One·day ■ the model ended its text"
+    rows = drawn(cells("One", "·day"), 20, 3, 1, coming=" ■ the model ended its text")
+    check_rows(rows, 20)
+    assert "".join(row.text for row in rows).split() == "One·day ■ the model ended its text".split()
+
+
+class TextApp(App[None]):
+    """The text, and the tokens that were chosen in it."""
+
+    CSS = "TokenStream { width: 22; height: 6; }"
+
+    def __init__(self, view: TokenStreamView) -> None:
+        super().__init__()
+        self.text = view
+        self.chosen: list[int] = []
+
+    def compose(self) -> ComposeResult:
+        yield TokenStream()
+
+    def on_mount(self) -> None:
+        self.query_one(TokenStream).show(self.text)
+
+    def on_token_stream_chosen(self, message: TokenStream.Chosen) -> None:
+        self.chosen.append(message.index)
+        self.query_one(TokenStream).show(replace(self.text, current=message.index))
+
+
+async def test_arrows_go_from_token_to_token_and_from_line_to_line() -> None:
+    tokens = cells(*(f"·word{number}" for number in range(8)))  # three to a line
+    app = TextApp(TokenStreamView(tokens, None, coming="▁"))
+    async with app.run_test(size=(40, 10)) as pilot:
+        await pilot.press("left", "left", "right", "up", "up", "up", "down", "right", *["right"] * 5)
+        assert app.chosen == [6, 5, 6, 3, 0, 0, 3, 4, 5, 6, 7, 7, 7]
+
+
+async def test_arrows_pass_over_line_breaks() -> None:
+    app = TextApp(TokenStreamView(cells("a", "⏎", "⏎", "b", "·c"), 4))
+    async with app.run_test(size=(40, 10)) as pilot:
+        await pilot.press("up", "up", "down", "down", "down")
+        assert app.chosen == [2, 0, 2, 3, 3]
+
+
+async def test_a_click_chooses_the_token_under_it() -> None:
+    tokens = cells(*(f"·word{number}" for number in range(40)), "漢字")
+    for current in (None, 20, 3):
+        app = TextApp(TokenStreamView(tokens, current, coming="▁"))
+        async with app.run_test(size=(40, 10)) as pilot:
+            stream = app.query_one(TokenStream)
+            rows = [stream.render_line(y) for y in range(6)]
+            for y, row in enumerate(rows[1:-1], 1):
+                column = 0
+                for segment in row:
+                    if segment.text.startswith(("·word", "漢字")):
+                        for x in (column, column + segment.cell_length - 1):
+                            await pilot.click(TokenStream, (x, y))
+                            await pilot.pause()
+                            assert [tokens[index].text for index in app.chosen] == [segment.text]
+                            app.chosen.clear()
+                            stream.show(app.text)
+                    column += segment.cell_length
+            await pilot.click(TokenStream, (5, 0))
+            await pilot.click(TokenStream, (20, 1))
+            await pilot.pause()
+            assert app.chosen == []
+
+
+async def test_without_a_text_keys_choose_nothing() -> None:
+    app = TextApp(TokenStreamView((), None))
+    async with app.run_test(size=(40, 10)) as pilot:
+        await pilot.press("left", "right", "up", "down")
+        await pilot.click(TokenStream, (3, 1))
+        app.query_one(TokenStream).wait("opening the model …")
+        await pilot.press("left", "down")
+        await pilot.click(TokenStream, (3, 1))
+        await pilot.pause()
+        assert app.chosen == []
 
 
 def _here() -> Style:

@@ -6,11 +6,16 @@ import argparse
 import os
 import signal
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...core.catalogue import tr
-from ...core.errors import CutawayError, UsageError
+from ...core.errors import CutawayError
 from ..cli import DONE, complain
-from ..options import add_app_options, add_model_options, check_usage, read_source, resolve
+from ..options import add_app_options, add_model_options, check_look, check_usage, read_source, resolve
+
+if TYPE_CHECKING:
+    from ..start import Source
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,15 +26,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     options = resolve(arguments)
     check_usage(options)
-    _check(options)
+    check_screen(options)
     source = read_source(options)
+    from ...core.checkpoint.locate import locate
+    from ..downloads import obtain_model
+
+    obtain_model(options)
+    locate(options.model)
+    return show(options, source)
+
+
+def show(options: argparse.Namespace, source: Source | None = None, recording: Path | None = None) -> int:
+    """Run the app until somebody leaves it; return the exit status."""
     _reopen_keyboard()
     if hasattr(signal, "SIGHUP"):  # even under nohup: without its terminal the app has nobody left to serve
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     options.threads = options.threads or max(_processors() - 1, 1)
-    from ..app import CutawayApp
+    sys.setswitchinterval(0.001)  # a key must not wait for the engine's Python for long
+    from rich.console import Console
 
-    app = CutawayApp(options, source)
+    from ...widgets.look import depth_of
+    from ..app import CutawayApp
+    from ..welcome import is_first_launch
+
+    depth = depth_of(Console(force_terminal=True).color_system, "NO_COLOR" in os.environ)
+    app = CutawayApp(options, source, recording=recording, depth=depth, welcome=is_first_launch())
     app.run()
     if app.failure is None:
         return app.return_code or DONE
@@ -38,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     return complain(app.failure.sentence)
 
 
-def _check(options: argparse.Namespace) -> None:
+def check_screen(options: argparse.Namespace) -> None:
     """Refuse now, before a screen opens, what could not be shown on it. Raises `CutawayError`."""
     if not sys.stdout.isatty():
         raise CutawayError(
@@ -46,25 +67,11 @@ def _check(options: argparse.Namespace) -> None:
             where=tr("standard output"),
             hint=tr("use cutaway trace without one"),
         )
-    from ...core.checkpoint.locate import locate
-    from ...widgets.look import COLORMAPS, THEMES
-
-    locate(options.model)
     if not os.path.isdir(os.path.expanduser(options.output_dir)):
         raise CutawayError(
             tr("there is no such folder for pictures"), where=str(options.output_dir), hint=tr("make it first")
         )
-    for name, value, known in (
-        ("--theme", options.theme, THEMES),
-        ("--colormap", options.colormap, COLORMAPS),
-        ("--lang", options.lang, ("en",)),
-    ):
-        if value not in known:
-            raise UsageError(
-                tr("there is no {value}", value=repr(value)),
-                where=name,
-                hint=tr("choose from {names}", names=", ".join(known)),
-            )
+    check_look(options)
 
 
 def _processors() -> int:

@@ -9,7 +9,8 @@ from typing import Any
 
 from ...core.catalogue import mark, tr
 from ..cli import DONE
-from ..options import resolve
+from ..downloads import obtain_model
+from ..options import add_download_option, resolve
 
 _PARTS = (mark("embedding"), mark("attention"), mark("mlp"), mark("norms"), mark("head"))
 """Where parameters sit, in the order they are met."""
@@ -23,11 +24,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="M",
         help=tr("a name, a folder, or a hub id (fable)"),
     )
+    add_download_option(parser)
     parser.add_argument("--json", action="store_true", help=tr("print JSON"))
 
 
 def run(arguments: argparse.Namespace) -> int:
-    report = inspect(resolve(arguments).model)
+    options = resolve(arguments)
+    obtain_model(options)
+    report = inspect(options.model)
     if arguments.json:
         from ..event_json import to_json
 

@@ -1,0 +1,44 @@
+"""What stands over a picture, so that it can be read alone, and what its file is called."""
+
+from __future__ import annotations
+
+from ..core.catalogue import tr
+from ..widgets.drawable import drawable
+from .cursor import Cursor
+from .layout import PANELS
+from .moment import Moment
+from .stage_names import placed_name, stage_name
+from .stages import Place
+
+
+def caption(moment: Moment | None, place: Place | None, cursor: Cursor, panel: str = "") -> str:
+    """The model, the moment, and for a *panel* alone what it shows."""
+    if moment is None or place is None:
+        return "Cutaway"
+    values: dict[str, object] = {"model": drawable(moment.trace.model.name, spaces=False), "step": place.step}
+    values["before"] = moment.label(moment.positions(place) - 1)
+    stage = moment.stages.all[place.stage]
+    if place.step < moment.steps:
+        values["token"] = moment.label(moment.prompt_length + place.step)
+        said = tr("{model} · token {step} ‹{token}› after ‹{before}›", **values)
+    else:
+        said = tr("{model} · token {step} after ‹{before}›", **values)
+    parts = [said]
+    if panel:
+        parts.append(tr(PANELS[panel]))
+    if panel == "attention":
+        parts.append(tr("layer {layer} head {head}", layer=cursor.layer, head=cursor.head))
+    if panel == "attention" and stage.layer == cursor.layer:
+        parts.append(stage_name(stage.name))
+    elif stage.name != "draw":
+        parts.append(placed_name(stage))
+    return " · ".join(parts)
+
+
+def picture_name(moment: Moment | None, place: Place | None, cursor: Cursor, panel: str = "") -> str:
+    """A file name without its suffix; what it is safe to hold is seen to when the file is written."""
+    if moment is None or place is None:
+        return "cutaway"
+    view = f"-{PANELS[panel].replace(' ', '-')}" if panel else ""
+    head = f"-L{cursor.layer}H{cursor.head}" if panel in ("", "attention", "heads") else ""
+    return f"cutaway-{moment.trace.model.name}{view}{head}-token{place.step}"

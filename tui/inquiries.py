@@ -1,0 +1,68 @@
+"""Questions to the engine's thread about what is looked at: one at a time, and seldom enough not to slow a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Generic, TypeVar
+
+from .runner import Runner, sentence_of
+
+T = TypeVar("T")
+
+SHARE = 0.08
+"""How much of a running engine's time one kind of question may take."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The answer to an inquiry."""
+
+    inquiry: Inquiry[Any]
+    key: tuple[object, ...]
+    value: Any
+    seconds: float
+    problem: str = ""
+    """Why there is none, where that is so."""
+
+
+class Inquiry(Generic[T]):
+    """One kind of question, asked again whenever its key changes; one is under way at a time."""
+
+    def __init__(self) -> None:
+        self.key: tuple[object, ...] = ()
+        """What `value` is the answer for."""
+        self.value: T | None = None
+        self._under_way = False
+        self._rest_until = 0.0
+
+    def ask(self, runner: Runner, key: tuple[object, ...], compute: Callable[[], T]) -> None:
+        """Have *compute* answered for *key*, unless that is known; while running, not too often.
+
+        An answer makes the screen ask again, so the newest key is not forgotten.
+        """
+        running = runner.gate.running
+        if key == self.key or self._under_way or (running and perf_counter() < self._rest_until):
+            return
+        self._under_way = True
+
+        def question() -> Found:
+            begun = perf_counter()
+            try:
+                value, problem = compute(), ""
+            except Exception as error:
+                value, problem = None, sentence_of(error)
+            return Found(self, key, value, perf_counter() - begun, problem)
+
+        runner.ask(question)
+
+    def take(self, found: Found) -> None:
+        """Keep an answer, or that there is none."""
+        self.key, self.value = found.key, found.value
+        self._under_way = False
+        self._rest_until = perf_counter() + found.seconds * (1 - SHARE) / SHARE
+
+    def forget(self) -> None:
+        """Another thread is asked from now on: what was asked may never be answered."""
+        self._under_way = False
