@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .conversation import Conversation as Conversation
     from .errors import CutawayError as CutawayError
     from .errors import ModelError as ModelError
     from .errors import RecordingError as RecordingError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "CutawayError": ".errors",
+    "Conversation": ".conversation",
     "Generation": ".generation",
     "ModelError": ".errors",
     "RecordingError": ".errors",

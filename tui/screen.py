@@ -443,3 +443,9 @@ class RunScreen(Screen[None]):
             self.draft = None
         self.cursor = cursor
         self.redraw()
+
+    def pause(self) -> None:
+        """Have the run stop at its next token."""
+        if self.runner.gate.running:
+            self.runner.gate.run(False)
+            self.redraw()

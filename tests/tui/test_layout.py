@@ -181,8 +181,10 @@ async def test_a_click_on_a_hidden_view_shows_it_and_all_shows_all(open_app: Ope
 async def test_a_head_is_chosen_among_all_and_opened(open_app: OpenApp, tiny: Path) -> None:
     async with open_app(**options(tiny, size=(80, 24))) as person:
         await person.has_ended()
-        await person.press("4", "tab", "up", "right")
         panel = person.screen.query_one(HeadsMap)
+        await person.press("4", "tab")
+        await person.until(lambda: panel.has_focus and panel.view is not None)
+        await person.press("up", "right")
         await person.until(lambda: panel.view is not None and (panel.view.layer, panel.view.head) == (0, 3))
         await person.press("enter")
         await person.until(lambda: in_sight(person) == {"attention"})

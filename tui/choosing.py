@@ -1,0 +1,164 @@
+"""Taking another token, or other sampling settings: a branch that keeps the old text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from textual import on
+
+from ..core.catalogue import tr
+from ..core.errors import CutawayError
+from ..core.events import Event, TokenChosen
+from ..core.generation import Generation
+from ..core.overview import Overview
+from ..core.sampling import SamplingConfig
+from ..widgets.candidate_bars import CandidateBars
+from ..widgets.drawable import drawable
+from ..widgets.sampling_stages import SamplingStages
+from .runs import Run
+from .screen import RunScreen
+from .settings_draft import SETTINGS, Draft
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Branched:
+    """A run that leaves the one it was asked of."""
+
+    parent: Run
+    generation: Generation
+    step: int
+    overview: Overview
+    sentence: str
+    """What to say about it."""
+
+
+class Choosing(RunScreen):
+    """What keys do that make a run leave another, and that walk between them."""
+
+    def __init__(self, *args: Any, **rest: Any) -> None:
+        super().__init__(*args, **rest)
+        self._leaving = False
+        """Whether a branch was asked for and is not there yet."""
+        self._wanted: CandidateBars.Taken | None = None
+        """A token that is to be taken as soon as the draw it is for has been made."""
+
+    @on(CandidateBars.Taken)
+    def _taken(self, message: CandidateBars.Taken) -> None:
+        moment, step, id = self.moment, message.step, message.id
+        if moment is None or step > moment.steps:
+            return
+        if step == moment.steps:  # its scores are there, its token is not drawn yet
+            self._wanted = message
+            self.pause()
+            self.runner.gate.step()
+            return
+        if moment.trace.steps[step].id == id:
+            self.say(tr("‹{token}› is what was taken here", token=moment.name(id)))
+            return
+        words: dict[str, object] = {"step": step, "token": moment.name(id)}
+        words |= {"run": self.key("run"), "back": self.key("next_branch")}
+        sentence = tr("token {step} is ‹{token}› now; {run} goes on, {back} walks back", **words)
+        self._branch(step, sentence, token=id)
+
+    def _follow(self, event: Event) -> None:
+        super()._follow(event)
+        if isinstance(event, TokenChosen) and (wanted := self._wanted):
+            self._wanted = None
+            self._taken(wanted)
+
+    @on(SamplingStages.Applied)
+    def _applied(self) -> None:
+        if self.draft is None:
+            self.say(tr("nothing was changed"))
+            return
+        words: dict[str, object] = {"step": self.draft.step, "run": self.key("run"), "back": self.key("next_branch")}
+        sentence = tr("these settings hold from token {step} on; {run} goes on, {back} walks back", **words)
+        self._branch(self.draft.step, sentence, sampling=self.draft.settings)
+
+    def _branch(
+        self, step: int, sentence: str, *, token: int | None = None, sampling: SamplingConfig | None = None
+    ) -> None:
+        """Have the engine's thread leave the run at generated *step*, and show the new one when it is there."""
+        run = self.run_shown
+        assert run is not None
+        source = run.source
+        if not isinstance(source, Generation):
+            self.say(tr("another text needs the weights: open the recording with --model"), "here")
+            return
+        branch = run.branch
+        if branch is not None and branch.parent is not None and run.moment.steps <= branch.step:
+            return  # its own first token is on its way: this was meant for the text it left
+        if step >= run.moment.steps:
+            self.say(tr("the token is not drawn yet; {key} draws it", key=self.key("next_token")), "here")
+            return
+        if self._leaving:
+            return
+        self._leaving = True
+        self.pause()
+
+        def leave() -> Branched:
+            generation = source.branch(step, token=token, sampling=sampling)
+            return Branched(run, generation, step, run.moment.overview.fork(generation.trace), sentence)
+
+        run.runner.ask(leave)
+
+    def refused(self) -> None:
+        self._leaving = False
+
+    def answered(self, value: object) -> None:
+        if isinstance(value, Branched):
+            self._leaving = False
+            self._runs.fork(value.parent, value.generation, value.step, value.overview, self.runner.gate.speed)
+            self._shown_anew(value.sentence)
+            self.runner.gate.step()
+
+    def action_walk(self, change: int) -> None:
+        if len(self._runs.all) < 2:
+            self.say(tr("there is one text only: take another candidate, or start again"))
+            return
+        self.pause()
+        run = self._runs.walk(change)
+        number = self._runs.all.index(run)
+        self._shown_anew(tr("text {number} of {count}", number=number + 1, count=len(self._runs.all)))
+
+    def _shown_anew(self, sentence: str) -> None:
+        """Another run of the same prompt is on the screen."""
+        self.draft = self._target = None
+        self.cursor = self.cursor.to_place(None)
+        if self._painter:
+            self._painter.forget()
+        if self.moment:
+            self.ask_surprisal(self.moment)
+        self.redraw()
+        self.say(sentence, "here")
+
+    def action_sampling(self) -> None:
+        self.sampling_open = not self.sampling_open
+        self.draft = None
+        self.lay_out()
+        self.set_focus(self.query_one(SamplingStages) if self.sampling_open else None)
+
+    @on(SamplingStages.Selected)
+    def _setting_selected(self, message: SamplingStages.Selected) -> None:
+        self.selected = message.index
+        self.redraw()
+
+    @on(SamplingStages.Changed)
+    def _setting_changed(self, message: SamplingStages.Changed) -> None:
+        moment, place = self.moment, self.place
+        if moment is None or place is None or message.action not in SETTINGS:
+            return
+        self.pause()
+        if not moment.can_try(place.step):
+            self.say(tr("this recording kept the best scores only: open it with --model to try settings"), "here")
+            return
+        draft = self.draft or Draft(moment.trace, place.step, moment.trace.settings_at(place.step))
+        changed = draft.changed(message.action, message.change)
+        try:
+            moment.draw(place.step, changed.settings)
+        except CutawayError as error:
+            self.say(drawable(str(error), spaces=False), "here")
+            return
+        self.draft = None if changed.settings == moment.trace.settings_at(place.step) else changed
+        self.redraw()
