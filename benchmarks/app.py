@@ -117,7 +117,8 @@ def live_rate(
 def headless_rate(model: str, tokens: int, threads: int) -> float:
     """Tokens a second by the wall clock without a screen, in a process of its own."""
     code = (
-        "import sys, time; from threadpoolctl import threadpool_limits; threadpool_limits(int(sys.argv[3]))\n"
+        "import sys, time, numpy; from threadpoolctl import threadpool_limits\n"
+        "threadpool_limits(int(sys.argv[3]))\n"
         "from cutaway.core import Generation, SamplingConfig, load_model\n"
         "sampling = SamplingConfig(temperature=0.8, top_k=40, top_p=0.95, seed=0)\n"
         "options = dict(max_new_tokens=int(sys.argv[2]), ignore_eos=True)\n"

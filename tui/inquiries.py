@@ -11,7 +11,7 @@ from .runner import Runner, sentence_of
 
 T = TypeVar("T")
 
-SHARE = 0.08
+SHARE = 0.04
 """How much of a running engine's time one kind of question may take."""
 
 

@@ -47,8 +47,8 @@ class Moment:
         self.stages = stages_of(trace.model.config)
         self.cells = [self._prompt_cell(position, None) for position in range(self.prompt_length)]
         """Every token of the text so far."""
-        self.reached = -1
-        """The last stage that can be looked at of the pass under way; −1 before its first."""
+        self._event: Event | None = None
+        """The last one of the pass under way; None before its first."""
         self.overview = Overview(trace)
         self.surprisal_known = 0
         """Prompt tokens whose surprisal was asked for and answered, whether or not there is one."""
@@ -75,6 +75,11 @@ class Moment:
     def steps(self) -> int:
         """Generated tokens that have been heard of."""
         return len(self.cells) - self.prompt_length
+
+    @property
+    def reached(self) -> int:
+        """The last stage that can be looked at of the pass under way; −1 before its first."""
+        return -1 if self._event is None else self.stages.after(self._event)
 
     @property
     def newest(self) -> Place | None:
@@ -111,12 +116,12 @@ class Moment:
         """One event more."""
         if isinstance(event, TokenChosen):
             self._hear_token()
-            self.reached, self._scores = -1, None
+            self._event = self._scores = None
             return
-        self.reached = self.stages.after(event)
+        self._event = event  # what it means is worked out when somebody looks: there may be thousands a second
         if isinstance(event, LogitsReady):
             self._scores = event.logits[-1]
-        elif isinstance(event, SamplingStage) and event.name == "raw" and self._scores is None:
+        elif self._scores is None and isinstance(event, SamplingStage) and event.name == "raw":
             self._scores = event.values.astype(np.float32)  # a branch begins with the scores it inherited
 
     def learn_surprisal(self, start: int, bits: Sequence[float]) -> None:

@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from time import perf_counter
 
 import numpy as np
@@ -55,7 +56,7 @@ READABLE_SPEED = 8.0
 """Tokens a second at which a sentence about each can still be followed."""
 SURPRISAL_ROWS = 32
 """Prompt positions whose surprisal is computed between two tokens."""
-DRAWING = 0.2
+DRAWING = 0.1
 """How much of the time a run may spend on being drawn."""
 REMOTE_BYTES = 160_000
 """Bytes a second that a run may send over SSH."""
@@ -264,6 +265,9 @@ class RunScreen(Screen[None]):
                 self.set_timer(0.01, self._tick)
 
     def _hear(self, news: News) -> None:
+        if isinstance(news, Event):
+            self._follow(news)
+            return
         match news:
             case Failed():
                 self._fail(news)
@@ -278,8 +282,6 @@ class RunScreen(Screen[None]):
                     self.say(drawable(found.problem, spaces=False), "here")
             case Answer(value=value):
                 self.answered(value)
-            case Event():
-                self._follow(news)
 
     def answered(self, value: object) -> None:
         """The engine's thread has done something that was asked for."""
@@ -386,10 +388,15 @@ class RunScreen(Screen[None]):
         begun, sent = perf_counter(), Panel.sent
         with self.app.batch_update():
             self._draw(self._painter)
+        self._next_frame = inf  # until this picture is out
+        self.call_after_refresh(self._picture_out, begun, Panel.sent - sent)
+
+    def _picture_out(self, begun: float, sent: int) -> None:
+        """Work out when a run may be drawn again, from what the last picture took in time and in bytes."""
         now = perf_counter()
         self._next_frame = now + (now - begun) * (1 - DRAWING) / DRAWING
         if "SSH_CONNECTION" in os.environ:
-            self._next_frame = max(self._next_frame, begun + (Panel.sent - sent) / REMOTE_BYTES)
+            self._next_frame = max(self._next_frame, begun + sent / REMOTE_BYTES)
 
     def _draw(self, painter: Painter) -> None:
         gate, run, place = self.runner.gate, self._runs.shown, self.place
