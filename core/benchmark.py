@@ -48,7 +48,7 @@ def matrices(decoder: Decoder) -> list[Floats]:
 
 
 def measure(model: Model, prompt: int, tokens: int, capture: Capture = "default") -> Speed:
-    """Decode *tokens* after a prompt of so many ids, reading all matrices once after each."""
+    """Decode *tokens*, two or more, after a prompt of so many ids, reading all matrices once after each."""
     weights = matrices(model.decoder)
     vectors = {matrix.shape[0]: np.ones((1, matrix.shape[0]), np.float32) for matrix in weights}
     out = {matrix.shape[1]: np.empty((1, matrix.shape[1]), np.float32) for matrix in weights}
@@ -60,7 +60,7 @@ def measure(model: Model, prompt: int, tokens: int, capture: Capture = "default"
             steps.append(perf_counter() - begun)
             reading.append(_read(weights, vectors, out))
             begun = perf_counter()
-    step, limit = median(steps[1:] or steps), median(reading)
+    step, limit = median(steps[1:]), median(reading)
     size = sum(matrix.nbytes for matrix in weights)
     return Speed(steps[0], 1 / step, 1 / limit, size / limit / 1e9)
 

@@ -7,7 +7,8 @@ computed again. Full capture adds what would otherwise need the weights.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import Literal
 
 import numpy as np
@@ -20,7 +21,7 @@ from .errors import ModelError
 Floats = NDArray[np.float32]
 Capture = Literal["default", "all"]
 
-_FIRST_CAPACITY = 256
+_FIRST_CAPACITY = 1024
 """Positions reserved at once: small enough to be free, large enough that most runs never move their rows."""
 
 
@@ -52,6 +53,8 @@ class Rows:
     """At every position [T, V]; likewise."""
     filled: int = 0
     """Positions written by any cache that shares these rows: the next one to write must stand here."""
+    lock: Lock = field(default_factory=Lock, repr=False)
+    """Held while somebody finds out whether the next positions are theirs: branches run on threads of their own."""
 
     @classmethod
     def allocate(cls, config: ModelConfig, capacity: int, capture: Capture) -> Rows:
@@ -135,12 +138,17 @@ class ActivationCache:
     def reserve(self, count: int) -> Rows:
         """The arrays, with room for *count* more positions that are this cache's alone to write."""
         needed = self.length + count
-        if needed > self._rows.capacity or self._rows.filled > self.length:
+        with self._rows.lock:
+            mine = needed <= self._rows.capacity and self._rows.filled <= self.length
+            if mine:
+                self._rows.filled = needed
+        if not mine:
             capacity = max(self._rows.capacity, needed)
             if needed > self._rows.capacity:
                 capacity = min(max(needed, 2 * self._rows.capacity), max(needed, self.config.positions))
             self._rows = self._moved(capacity)
-        self._rows.filled = self._reserved = needed
+            self._rows.filled = needed
+        self._reserved = needed
         return self._rows
 
     def give_back(self) -> None:

@@ -35,6 +35,11 @@ from .models.model import Model
 from .sampling import Chain, SamplingConfig
 from .trace import ModelFacts, Step, Trace
 
+KEPT_SCORES = 2**20
+"""How many raw scores a run keeps at hand, all its newest steps together: 4 MB."""
+FEWEST_SCORES = 16
+"""Steps whose scores are kept however large the vocabulary is."""
+
 
 class Generation(Iterator[Event]):
     """One run of a model: an iterator of events, and the `trace` they leave.
@@ -183,7 +188,7 @@ class Generation(Iterator[Event]):
         )
         shared = _shared_positions(self.trace, run.trace.prompt_ids)
         if shared:
-            run.trace.cache = self.trace.cache.fork(shared)
+            run.trace.cache, run.trace.begun = self.trace.cache.fork(shared), shared
         return run
 
     @classmethod
@@ -257,8 +262,14 @@ class Generation(Iterator[Event]):
             )
         )
         self._seconds = 0.0
+        self._forget_scores(step - max(KEPT_SCORES // chain.vocabulary, FEWEST_SCORES))
         trace.finish_reason = self._reason_to_end()
         yield chosen
+
+    def _forget_scores(self, step: int) -> None:
+        """Let go of the scores of *step*, which can be computed again from its residual."""
+        if step >= 0 and self.trace.capture == "default":
+            self.trace.steps[step] = replace(self.trace.steps[step], scores=None)
 
     def _reason_to_end(self) -> FinishReason | None:
         """Why no token can follow, the first that applies."""

@@ -51,8 +51,11 @@ class Step:
     """The random number in [0, 1)."""
     forced: bool
     """Whether a person chose it."""
-    scores: NDArray[np.float32] | Candidates
-    """What it was drawn from: all raw scores [V] while the run lives, the best of them once recorded."""
+    scores: NDArray[np.float32] | Candidates | None
+    """What it was drawn from: all raw scores [V] in a run, the best of them in a recording.
+
+    None in a run that has gone on for long: `Trace.scores` computes them again.
+    """
     seconds: float
     """How long the engine worked on it, pauses left out."""
 
@@ -87,6 +90,8 @@ class Trace:
     steps: list[Step] = field(default_factory=list)
     finish_reason: FinishReason | None = None
     """Why the run ended; None while it goes on."""
+    begun: int = 0
+    """The position its first pass began at; what came before was taken over from another run. Not recorded."""
     tables: Tables | None = None
     """What the weights said of it when it was saved; only a trace that was loaded has them."""
 
@@ -185,14 +190,13 @@ class Trace:
     def scores(self, step: int) -> NDArray[np.float32] | None:
         """All raw scores [V] of generated *step*: kept, or computed again from the residual where weights are there."""
         kept = self.steps[step].scores
-        if not isinstance(kept, Candidates):
+        if isinstance(kept, np.ndarray):
             return kept
         if self.model.decoder is None:
             return None
         position = len(self.prompt_ids) + step - 1
-        scores: NDArray[np.float32] = self.model.decoder.logits(self.cache.rows.residual[-1, position : position + 1])[
-            0
-        ]
+        residual = self.cache.rows.residual[-1, position : position + 1]  # [1, D]
+        scores: NDArray[np.float32] = self.model.decoder.logits(residual)[0]
         return scores
 
     def candidates(self, step: int, count: int) -> Candidates:

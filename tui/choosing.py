@@ -106,8 +106,13 @@ class Choosing(RunScreen):
     def refused(self) -> None:
         self._leaving = False
 
+    def opened(self, run: Run) -> None:
+        super().opened(run)
+        self._leaving, self._wanted = False, None
+
     def answered(self, value: object) -> None:
-        if isinstance(value, Branched):
+        super().answered(value)
+        if isinstance(value, Branched) and value.parent is self.run_shown:
             self._leaving = False
             self._runs.fork(value.parent, value.generation, value.step, value.overview, self.runner.gate.speed)
             self._shown_anew(value.sentence)
@@ -123,7 +128,8 @@ class Choosing(RunScreen):
         self._shown_anew(tr("text {number} of {count}", number=number + 1, count=len(self._runs.all)))
 
     def _shown_anew(self, sentence: str) -> None:
-        """Another run of the same prompt is on the screen."""
+        """Another run is on the screen."""
+        self._leaving, self._wanted = False, None
         self.draft = self._target = None
         self.cursor = self.cursor.to_place(None)
         if self._painter:

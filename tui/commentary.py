@@ -25,6 +25,7 @@ from .cursor import Cursor
 from .moment import Draw, Moment
 from .stage_names import stage_name
 from .stages import Place
+from .views.attention import is_silenced
 
 
 def comment(moment: Moment, cursor: Cursor, place: Place | None) -> NoticeView:
@@ -103,7 +104,8 @@ def _scores(moment: Moment, cursor: Cursor, place: Place) -> str:
 def _mask(moment: Moment, cursor: Cursor, place: Place) -> str:
     T = moment.positions(place)
     if place.step == 0:
-        return tr("the mask hides what comes later: {hidden} of {all} scores", hidden=T * (T - 1) // 2, all=T * T)
+        n = T - moment.trace.begun  # queries of this pass
+        return tr("the mask hides what comes later: {hidden} of {all} scores", hidden=n * (n - 1) // 2, all=n * T)
     return tr("the mask hides what comes later: the newest token sees all {count}", count=T)
 
 
@@ -119,6 +121,8 @@ def _softmax(moment: Moment, cursor: Cursor, place: Place) -> str:
 
 def _mix(moment: Moment, cursor: Cursor, place: Place) -> str:
     position, token = _now(moment, place)
+    if any(is_silenced(edit, cursor, place.step) for edit in moment.trace.edits):
+        return tr("head {head} is silenced: nothing of it reaches the projection", head=cursor.head)
     mixed = attention_mix(moment.trace, cursor.layer, cursor.head, position, position + 1)
     return tr(
         "head {head} found for ‹{token}›: the values by their shares, {length:.2f} long",

@@ -34,6 +34,8 @@ class Inquiry(Generic[T]):
         self.key: tuple[object, ...] = ()
         """What `value` is the answer for."""
         self.value: T | None = None
+        self.problem = ""
+        """Why there is no answer, where that is so."""
         self._under_way = False
         self._rest_until = 0.0
 
@@ -59,7 +61,7 @@ class Inquiry(Generic[T]):
 
     def take(self, found: Found) -> None:
         """Keep an answer, or that there is none."""
-        self.key, self.value = found.key, found.value
+        self.key, self.value, self.problem = found.key, found.value, found.problem
         self._under_way = False
         self._rest_until = perf_counter() + found.seconds * (1 - SHARE) / SHARE
 

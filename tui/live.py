@@ -35,8 +35,10 @@ async def _rate(model: Model, prompt: int, tokens: int) -> float:
             await asyncio.sleep(0.005)
         gate = app.screen.runner.gate
         gate.set_speed(SPEEDS[-1])
-        begun = perf_counter()
         gate.run(True)
+        while not run.trace.steps:
+            await asyncio.sleep(0.001)
+        begun, first = perf_counter(), len(run.trace.steps)
         while run.trace.finish_reason is None:
             await asyncio.sleep(0.005)
-        return tokens / (perf_counter() - begun)
+        return (tokens - first) / (perf_counter() - begun)

@@ -140,7 +140,7 @@ class Moment:
 
     def can_try(self, step: int) -> bool:
         """Whether the draw of *step* can be worked out under other settings."""
-        return self.trace.has_weights or step >= self.steps or not isinstance(self.trace.steps[step].scores, Candidates)
+        return self.trace.has_weights or step >= self.steps or isinstance(self.trace.steps[step].scores, np.ndarray)
 
     def label(self, position: int) -> str:
         """Drawable text of the token at *position*."""
@@ -155,7 +155,7 @@ class Moment:
         chosen = settings or trace.settings_at(step)
         previous = trace.previous_ids(step)
         scores = trace.steps[step].scores if drawn else self._scores
-        if isinstance(scores, Candidates) and settings is not None:
+        if drawn and (scores is None or (isinstance(scores, Candidates) and settings is not None)):
             scores = trace.scores(step)  # computed again, where there are weights
         if scores is None:
             return None

@@ -14,6 +14,7 @@ from ..core.catalogue import tr
 from ..core.trace import Trace
 from ..widgets.attention_map import AttentionMap
 from ..widgets.candidate_bars import CandidateBars
+from ..widgets.drawable import drawable
 from ..widgets.embedding_strips import EmbeddingStrips
 from ..widgets.heads_map import HeadsMap
 from ..widgets.layer_table import LayerTable
@@ -145,6 +146,8 @@ class Painter:
         step = place.step
         self.lens.ask(scene.run.runner, _lens_key(scene, place), lambda: find_lens(trace, step, passed))
         found = self.lens.value
+        if self.lens.problem:
+            self.layers.wait(drawable(self.lens.problem, spaces=False))
         if found is None or self.lens.key[0] is not trace:
             return
         if found.step == step or found.step < scene.moment.steps:  # an older answer is about a whole pass
@@ -155,6 +158,8 @@ class Painter:
         trace, position = key = _vectors_key(scene, place)
         self.vectors.ask(scene.run.runner, key, lambda: find_embedding(trace, position))
         found = self.vectors.value
+        if self.vectors.problem:
+            self.embedding.wait(drawable(self.vectors.problem, spaces=False))
         if found is not None and self.vectors.key[0] is trace:
             self.embedding.show(embedding_view(scene.moment, scene.cursor, found))
 

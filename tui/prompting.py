@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..core.catalogue import tr
 from ..core.conversation import Conversation, Turn
@@ -13,6 +14,15 @@ from .runs import Run
 from .screen import RunScreen
 from .stages import Place
 from .start import Source, converse, default_prompt, encode, generate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Said:
+    """A turn of a chat that is ready to be answered."""
+
+    conversation: Conversation
+    text: str
+    generation: Generation
 
 
 class Prompting(RunScreen):
@@ -104,6 +114,12 @@ class Prompting(RunScreen):
         self._runs.begin(runner, source)
 
     def _say_next(self, conversation: Conversation, text: str) -> None:
-        """Begin the run that answers *text* in a *conversation*."""
-        runner = Runner(lambda: conversation.say(text), running=not self.options.step, speed=self.runner.gate.speed)
-        self._runs.begin(runner, text, conversation)
+        """Have the engine's thread, which may still be at the last turn, prepare the run that answers *text*."""
+        self.runner.ask(lambda: Said(conversation, text, conversation.say(text)))
+
+    def answered(self, value: object) -> None:
+        if isinstance(value, Said):
+            generation = value.generation
+            runner = Runner(lambda: generation, running=not self.options.step, speed=self.runner.gate.speed)
+            self._runs.begin(runner, value.text, value.conversation)
+        super().answered(value)

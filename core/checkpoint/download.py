@@ -32,6 +32,7 @@ _BESIDE_THE_WEIGHTS = frozenset(
         *("config.json", "generation_config.json", INDEX),
         *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
         *("vocab.json", "merges.txt", "encoder.json", "vocab.bpe", "chat_template.jinja"),
+        *("tokenizer.model", "spiece.model", "vocab.txt"),  # not read, but they name the kind
     }
 )
 _ENDPOINT = "https://huggingface.co"

@@ -86,6 +86,9 @@ def read_rope(fields: Fields, positions: int) -> RopeConfig:
     theta = rope.positive("rope_theta") if "rope_theta" in rope.values else fields.positive("rope_theta")
     if theta <= 1:
         raise ModelError(tr("rope_theta should be above 1, but is {value}", value=theta), where=fields.where)
+    top = fields.get("original_max_position_embeddings")
+    if top is not None:  # where both are given, it is the one that counts
+        rope = Fields({**rope.values, "original_max_position_embeddings": top}, rope.where)
     return RopeConfig(theta=theta, scaling=str(rope.get(kind) or "default"), **read(rope, positions))
 
 

@@ -48,6 +48,10 @@ def _window(fields: Fields, positions: int) -> str | None:
     layers, window, is_on = (fields.get(name) for name in ("layer_types", "sliding_window", "use_sliding_window"))
     if layers is not None and not (isinstance(layers, list) and all(kind == "full_attention" for kind in layers)):
         return "layer_types"
+    if fields.get("model_type") in ("llama", "minimind"):
+        return None  # their code does not know the field
     reaches_all = window is None or (type(window) is int and window >= positions)
-    no_layer_has_it = is_on is True and layers is not None  # where there is a switch, the list of layers decides
+    full, count = fields.get("max_window_layers"), fields.get("num_hidden_layers")
+    none_left = type(full) is int and type(count) is int and full >= count  # the layers from that one on have it
+    no_layer_has_it = is_on is True and (layers is not None or none_left)
     return None if reaches_all or is_on is False or no_layer_has_it else "sliding_window"

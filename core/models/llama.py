@@ -19,7 +19,7 @@ from ..checkpoint.activations import ACTIVATIONS_IN_FILES
 from ..checkpoint.config import MOST_LAYERS, ModelConfig
 from ..checkpoint.fields import Fields
 from ..checkpoint.layout import Layout
-from ..checkpoint.rope import read_rope
+from ..checkpoint.rope import RopeConfig, read_rope
 from ..checkpoint.tensors import Checkpoint
 from ..errors import ModelError
 from ..ops import ACTIVATIONS
@@ -66,7 +66,8 @@ def read_llama(fields: Fields) -> ModelConfig:
         ModelError: naming the field with a value that is wrong or that nothing here computes.
     """
     family = fields.text("model_type")
-    name = {field: fields.spelling(field, *others) for field, others in _ALIASES.items()}
+    old = _ALIASES if family == "minimind" else dict.fromkeys(_ALIASES, ())
+    name = {field: fields.spelling(field, *others) for field, others in old.items()}
     width, heads = fields.count(name["hidden_size"]), fields.count(name["num_attention_heads"])
     kv_heads = heads if fields.get(name["num_key_value_heads"]) is None else fields.count(name["num_key_value_heads"])
     if heads % kv_heads:
@@ -240,7 +241,17 @@ def _read_minimind(fields: Fields) -> ModelConfig:
     if fields.flag("inference_rope_scaling", is_scaled) != is_scaled:
         what = tr("inference_rope_scaling and rope_scaling contradict each other")
         raise ModelError(what, where=fields.where)
+    if config.positions <= config.rope.original_positions and config.rope.scaling == "yarn":
+        return replace(config, rope=RopeConfig(config.rope.theta))  # its own code scales only longer contexts
+    if config.rope.scaling == "yarn" and not _says(fields, "attention_factor"):
+        return replace(config, rope=replace(config.rope, attention_factor=1.0))
     return config
+
+
+def _says(fields: Fields, name: str) -> bool:
+    """Whether the scaling of *fields* gives *name*."""
+    rope = fields.get("rope_scaling") or fields.get("rope_parameters")
+    return isinstance(rope, dict) and rope.get(name) is not None
 
 
 def _defaults(**fields: object) -> dict[str, object]:

@@ -21,6 +21,12 @@ PROMPT = [5, 83, 92, 83, 15, 11]
 FIELDS = ("embedding", "residual", "query", "key", "value")
 
 
+@pytest.fixture(autouse=True)
+def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reserve few positions at once, so that rows have to grow."""
+    monkeypatch.setattr("cutaway.core.cache._FIRST_CAPACITY", 256)
+
+
 def until(run: Generation, count: int) -> Generation:
     """Pull events until *count* tokens are there."""
     while len(run.trace.steps) < count:

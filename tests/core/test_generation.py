@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cutaway.core import Generation, ModelError, SamplingConfig
+from cutaway.core import Generation, ModelError, SamplingConfig, load_model
+from cutaway.core import generation as generation_module
 from cutaway.core.edits import (
     AblateHead,
     AblateMlp,
@@ -407,3 +408,21 @@ def test_edits_as_recordings_keep_them(edit: Edit) -> None:
     kept = edit_to_dict(edit)
     assert set(kept) == {"kind", *type(edit).__slots__}
     assert edit_from_dict(kept) == edit
+
+
+def test_old_scores_are_let_go_and_come_back_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long run keeps few scores; what is asked of an older step is what it was, to the last digit."""
+    monkeypatch.setattr(generation_module, "KEPT_SCORES", 0)
+    monkeypatch.setattr(generation_module, "FEWEST_SCORES", 3)
+    model = load_model("fable")
+    run = Generation(model, model.tokenizer.encode("Once upon a time"), SamplingConfig(seed=5), max_new_tokens=12)
+    told = [event.logits[-1] for event in run if isinstance(event, LogitsReady)]
+    trace = run.trace
+    assert [step.scores is not None for step in trace.steps] == [False] * 9 + [True] * 3
+    for step, logits in enumerate(told):
+        again = trace.scores(step)
+        assert again is not None
+        np.testing.assert_array_equal(again, logits)
+    branch = run.branch(2, token=told[2].argmax())
+    assert list(branch)
+    assert branch.trace.steps[2].id == told[2].argmax()

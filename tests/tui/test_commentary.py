@@ -274,11 +274,13 @@ def test_the_stages_inside_attention_are_told_while_their_pass_is_under_way() ->
 def test_silenced_parts_add_what_they_still_add() -> None:
     run = a_run("fable", EVERYTHING, (AblateHead(1, 2), AblateMlp(2)))
     moment = Moment(run.trace, STEPS)
-    for name, layer in (("projection", 1), ("mlp", 2), ("residual", 2), ("mix", 1)):
+    for name, layer in (("projection", 1), ("mlp", 2), ("residual", 2), ("mix", 0)):
         place = Place(2, moment.stages.index(name, layer))
         check(comment(moment, Cursor(head=HEAD), place).text, expected(run, moment, 2, name, layer))
     mlp = comment(moment, Cursor(), Place(2, moment.stages.index("mlp", 2))).text
     assert "adds a vector 0.00 long" in mlp
+    mix = comment(moment, Cursor(head=2), Place(2, moment.stages.index("mix", 1))).text
+    assert mix == "head 2 is silenced: nothing of it reaches the projection"
 
 
 def test_the_draw_is_told_with_its_numbers() -> None:

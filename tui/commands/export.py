@@ -103,6 +103,10 @@ def _check_recorded(arguments: argparse.Namespace) -> None:
         raise UsageError(tr("a recording has its own {option}", option=option), hint=tr("leave it out"))
 
 
+def _written(size: tuple[int, int]) -> str:
+    return f"{size[0]}x{size[1]}"
+
+
 def _size(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"([0-9]{1,4})[x×]([0-9]{1,4})", text)
     size = (int(found[1]), int(found[2])) if found else (0, 0)
@@ -110,7 +114,7 @@ def _size(text: str) -> tuple[int, int]:
         raise UsageError(
             tr("{text} is no size", text=repr(text)),
             where="--size",
-            hint=tr("give columns x rows, from {least} to {most}", least="60x18", most="400x200"),
+            hint=tr("give columns x rows, from {least} to {most}", least=_written(SMALLEST), most=_written(LARGEST)),
         )
     return size
 
