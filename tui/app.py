@@ -16,6 +16,7 @@ from typing import Any
 
 from textual.app import App, SystemCommand
 from textual.await_complete import AwaitComplete
+from textual.command import CommandPalette
 from textual.screen import Screen
 from textual.theme import Theme
 
@@ -31,6 +32,14 @@ from .start import Source, open_recording, prepare
 
 START_SPEED = 8.0
 """Tokens a second a run begins with."""
+
+
+class Palette(CommandPalette):
+    """Textual's palette, in which a page key does no harm while the list is being filled."""
+
+    def _action_command_list(self, action: str) -> None:
+        with contextlib.suppress(KeyError):
+            super()._action_command_list(action)
 
 
 class CutawayApp(App[None]):
@@ -92,6 +101,11 @@ class CutawayApp(App[None]):
             if key.name != "palette":
                 sentence = f"{tr(key.help)} ({key.shown})"
                 yield SystemCommand(tr(key.title), sentence, partial(screen.run_action, key.action))
+
+    def action_command_palette(self) -> None:
+        """Open the palette, unless it is open."""
+        if not any(isinstance(screen, CommandPalette) for screen in self.screen_stack):
+            self.push_screen(Palette(id="--command-palette"))
 
     def pop_screen(self) -> AwaitComplete:
         """Leave the screen on top, but never the main one: a click or a key that came twice asks for that."""

@@ -54,6 +54,7 @@ class PromptScreen(ModalScreen[str | None]):
         self._counting = False
         self._fits = True
         self._accepted = False
+        self._left = False
         self._stand_ins = StandIns()
 
     def compose(self) -> ComposeResult:
@@ -131,14 +132,19 @@ class PromptScreen(ModalScreen[str | None]):
         self.query_one("#count", Static).update(Content.styled(sentence, look.quiet if self._fits else look.here))
 
     def action_leave(self) -> None:
-        if self.is_current:
-            self.dismiss(None)
+        self._leave(None)
+
+    def _leave(self, prompt: str | None) -> None:
+        """Give *prompt* back, once, however often that is asked for."""
+        if not self._left and self.is_current:
+            self._left = True
+            self.dismiss(prompt)
 
     def accept(self) -> None:
         """Give the prompt back as soon as it is known to fit."""
         self._accepted = self._counted != self.text
-        if self._fits and not self._accepted and self.is_current:
-            self.dismiss(self.text)
+        if self._fits and not self._accepted:
+            self._leave(self.text)
 
 
 class PromptArea(TextArea):

@@ -259,6 +259,8 @@ class RunScreen(Screen[None]):
             self._hear(news)
         self.play()
         gate = self.runner.gate
+        if gate.running and self._terminal_lags:
+            return  # what is not out yet would only grow, and keys wait behind it
         if self._stale and (not gate.running or gate.speed <= READABLE_SPEED or perf_counter() >= self._next_frame):
             self.redraw()
             if not self.settled:  # an answer takes a few milliseconds: do not wait for the next tick
@@ -390,6 +392,12 @@ class RunScreen(Screen[None]):
             self._draw(self._painter)
         self._next_frame = inf  # until this picture is out
         self.call_after_refresh(self._picture_out, begun, Panel.sent - sent)
+
+    @property
+    def _terminal_lags(self) -> bool:
+        """Whether the terminal has not taken everything yet: Textual keeps it in a queue without a public name."""
+        queue = getattr(getattr(self.app._driver, "_writer_thread", None), "_queue", None)
+        return queue is not None and not queue.empty()
 
     def _picture_out(self, begun: float, sent: int) -> None:
         """Work out when a run may be drawn again, from what the last picture took in time and in bytes."""

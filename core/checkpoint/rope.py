@@ -98,8 +98,8 @@ def _described(fields: Fields) -> Fields:
     if old and new and old != new:
         what = tr("rope_scaling and rope_parameters are one field with two values")
         raise ModelError(what, where=fields.where)
-    name, value = ("rope_scaling", old) if old else ("rope_parameters", new)
-    if not value:
+    name, value = ("rope_scaling", old) if old not in (None, {}) else ("rope_parameters", new)
+    if value is None or value == {}:
         return Fields({}, fields.where)
     if not isinstance(value, dict) or any(isinstance(part, dict) for part in value.values()):
         what = tr("{field} is {value}, which is not supported", field=name, value=shown(value))

@@ -48,8 +48,6 @@ def _window(fields: Fields, positions: int) -> str | None:
     layers, window, is_on = (fields.get(name) for name in ("layer_types", "sliding_window", "use_sliding_window"))
     if layers is not None and not (isinstance(layers, list) and all(kind == "full_attention" for kind in layers)):
         return "layer_types"
-    if fields.get("model_type") in ("llama", "minimind"):
-        return None  # their code does not know the field
     reaches_all = window is None or (type(window) is int and window >= positions)
     full, count = fields.get("max_window_layers"), fields.get("num_hidden_layers")
     none_left = type(full) is int and type(count) is int and full >= count  # the layers from that one on have it
