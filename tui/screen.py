@@ -247,7 +247,7 @@ class RunScreen(Screen[None]):
         if too_small:
             self._wave()
         self.query_one("#views", KeyLine).show(hidden_views(shown, self.alone, self.keys))
-        self._stale = True
+        self.redraw()  # a key may follow at once, and is for what the panels are about to show
         self.call_after_refresh(self.redraw)
 
     # What happened

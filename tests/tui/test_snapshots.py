@@ -171,7 +171,9 @@ def test_trying_other_settings(snap_compare: Any) -> None:
 
     async def heat(pilot: Pilot[None]) -> None:
         screen = await reach_the_end(pilot)
-        await pilot.press(*["left"] * 5, "t", "right", "right")
+        await pilot.press(*["left"] * 5, "t")
+        await until(pilot, lambda: screen.focused is not None and screen.focused.id == "sampling")
+        await pilot.press("right", "right")
         await until(pilot, lambda: screen.draft is not None and screen.draft.settings.temperature == 0.9)
         await until(pilot, lambda: screen.settled and not screen._stale)
 
