@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 
 from cutaway.core import Generation, SamplingConfig, load_model
 from cutaway.core.checkpoint.locate import locate
-from cutaway.core.events import AttentionDone, BlockDone, LogitsReady
+from tests.parity.comparison import assert_same
 
 Doubles = NDArray[np.float64]
 
@@ -65,21 +65,7 @@ def test_fable_against_another_gpt2(capture: Any) -> None:
         load_model("fable"), PROMPT, SamplingConfig(greedy=True), max_new_tokens=20, ignore_eos=True, capture=capture
     )
     events = list(run)
-    residuals, maps, logits = forward(locate("fable"), run.trace.token_ids[:-1])
+    truth = forward(locate("fable"), run.trace.token_ids[:-1])
+    logits = truth[2]
     np.testing.assert_array_equal(logits[len(PROMPT) - 1 :].argmax(-1), [step.id for step in run.trace.steps])
-
-    position = 0
-    for event in events:
-        match event:
-            case AttentionDone(layer=layer, pattern=pattern):
-                stop = pattern.shape[2]
-                np.testing.assert_allclose(pattern, maps[layer][:, stop - pattern.shape[1] : stop, :stop], atol=2e-5)
-            case BlockDone(layer=layer, residual=residual):
-                truth = residuals[layer][position : position + len(residual)]
-                np.testing.assert_allclose(residual, truth, rtol=1e-4, atol=1e-4 * np.abs(truth).max())
-                length = len(residual)
-            case LogitsReady(logits=scores):
-                position += length
-                rows = logits[position - len(scores) : position]
-                np.testing.assert_allclose(scores, rows, rtol=1e-4, atol=1e-4 * np.abs(rows).max())
-    assert position == run.trace.positions == len(logits)
+    assert assert_same(events, truth) == run.trace.positions == len(logits)

@@ -16,9 +16,9 @@ from safetensors.numpy import load_file, save_file
 
 from cutaway.core import Generation, SamplingConfig, load_model
 from cutaway.core.checkpoint.locate import locate
-from cutaway.core.events import AttentionDone, BlockDone, Event, LogitsReady
 from cutaway.core.models.families import read_config
 from cutaway.core.models.llama import expected_tensors
+from tests.parity.comparison import assert_same
 
 Doubles = NDArray[np.float64]
 
@@ -74,26 +74,6 @@ def forward(folder: Path, ids: list[int]) -> tuple[list[Doubles], list[Doubles],
         residuals.append(x)
         maps.append(np.stack(weights))
     return residuals, maps, norm(x, "norm") @ w.get("lm_head.weight", w["embed_tokens.weight"]).T
-
-
-def assert_same(events: list[Event], truth: tuple[list[Doubles], list[Doubles], Doubles]) -> int:
-    """Every event of a run says what the other Llama says; returns how many positions it went through."""
-    residuals, maps, logits = truth
-    position = length = 0
-    for event in events:
-        match event:
-            case AttentionDone(layer=layer, pattern=pattern):
-                stop = pattern.shape[2]
-                np.testing.assert_allclose(pattern, maps[layer][:, stop - pattern.shape[1] : stop, :stop], atol=2e-5)
-            case BlockDone(layer=layer, residual=residual):
-                rows = residuals[layer][position : position + len(residual)]
-                np.testing.assert_allclose(residual, rows, rtol=1e-4, atol=1e-4 * np.abs(rows).max())
-                length = len(residual)
-            case LogitsReady(logits=scores):
-                position += length
-                rows = logits[position - len(scores) : position]
-                np.testing.assert_allclose(scores, rows, rtol=1e-4, atol=1e-4 * np.abs(rows).max())
-    return position
 
 
 # 写一首五言绝句，里面有“明月” in the chat template
