@@ -16,7 +16,6 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from rich.style import Style
-from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
@@ -26,7 +25,7 @@ from .drawable import beginning, cell_width, clip, fit
 from .line import Line
 from .look import Look, style
 from .numbers import signed as with_minus
-from .panel import Panel
+from .pointing import Pointing
 from .ruler import add_ruler
 from .shade import ink_on, levels_of, paint, scale, signed_levels_of
 from .vector_blocks import VectorsView, draw_blocks, pooled_signed
@@ -112,7 +111,7 @@ class Layout:
         return self.label + 2
 
 
-class AttentionMap(Panel[AttentionView | VectorsView], can_focus=True):
+class AttentionMap(Pointing[AttentionView | VectorsView], can_focus=True):
     """Shows an `AttentionView` or a `VectorsView`; says where the mouse, and in focus the arrows, want to look."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -153,11 +152,17 @@ class AttentionMap(Panel[AttentionView | VectorsView], can_focus=True):
         }[view.kind]
         note = tr("1 cell = {count} keys, the largest", count=pool) if pool > 1 else shown
         if view.first:
-            note = tr("queries {first}–{last} · {note}", first=view.first, last=len(view.labels) - 1, note=note)
+            note = self._part(view, note)
         stage = {"scores": tr("scores"), "masked": tr("mask"), "weights": tr("silenced") if view.silent else ""}[
             view.kind
         ]
         return f"{title} · {stage}" if stage else title, note
+
+    def _part(self, view: AttentionView, note: str) -> str:
+        """Which queries are in sight, and *note* where there is room for it too."""
+        part = tr("queries {first}–{last}", first=view.first, last=len(view.labels) - 1)
+        both = f"{part} · {note}"
+        return both if cell_width(both) + 4 <= self.inner_size.width else part
 
     def draw(self, view: AttentionView | VectorsView, width: int, height: int) -> list[Strip]:
         if isinstance(view, VectorsView):
@@ -194,20 +199,12 @@ class AttentionMap(Panel[AttentionView | VectorsView], can_focus=True):
         keys = view.values[row, low : min(low + layout.pool, view.seen(query))]
         return query, low + int(np.argmax(np.abs(keys)))
 
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        self._point(event)
+    def pointed_at(self, x: int, y: int) -> Message | None:
+        cell = self.cell_at(x, y)
+        return cell and self.Pointed(cell)
 
-    def on_click(self, event: events.Click) -> None:
-        self._point(event)
-
-    def _point(self, event: events.MouseEvent) -> None:
-        place = self.inner_offset(event)
-        if place and (cell := self.cell_at(*place)):
-            self.post_message(self.Pointed(cell))
-
-    def on_leave(self) -> None:
-        if not self.has_focus:
-            self.post_message(self.Pointed(None))
+    def let_go(self) -> Message:
+        return self.Pointed(None)
 
     def action_move(self, queries: int, keys: int) -> None:
         """Point at a neighbour of the cell that is looked at, or was last moved to: keys may outrun the screen."""
@@ -337,10 +334,18 @@ def _legend(view: AttentionView, limit: float, cells: int, look: Look) -> Strip:
         line.add(tr("√ scale"), quiet)
     value = with_minus(f"{view.value:.4f}") if view.key < view.seen(view.query) else tr("not yet")
     room = line.room - cell_width(value) - 7
-    pair = " → ".join(_placed(view, position, room // 2) for position in (view.query, view.key)) if room > 1 else ""
+    pair = _pair(view, room)
     line.to(cells - cell_width(pair) - cell_width(value) - 3)
     line.add(pair, style(look.here, look.panel)).gap(2)
     return line.add(value, style(look.text, look.panel, True)).strip()
+
+
+def _pair(view: AttentionView, cells: int) -> str:
+    """The two tokens that are looked at, in *cells* columns beside the arrow: what one leaves, the other may have."""
+    if cells < 2:
+        return ""
+    key = _placed(view, view.key, max(cells // 2, cells - cell_width(_placed(view, view.query, cells))))
+    return f"{_placed(view, view.query, cells - cell_width(key))} → {key}"
 
 
 def _placed(view: AttentionView, position: int, cells: int) -> str:

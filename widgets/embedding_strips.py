@@ -13,7 +13,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
@@ -23,7 +22,7 @@ from .drawable import cell_width, clip, fit
 from .line import Line
 from .look import Look, style
 from .numbers import bar
-from .panel import Panel
+from .pointing import Pointing
 from .ruler import add_ruler
 from .sentence import centred, wrapped
 from .shade import ink_on, paint, scale, signed_levels_of
@@ -110,7 +109,7 @@ class Layout:
         return range(top, top + self.thick)
 
 
-class EmbeddingStrips(Panel[EmbeddingView], can_focus=True):
+class EmbeddingStrips(Pointing[EmbeddingView], can_focus=True):
     """Shows an `EmbeddingView`; says which dimension the mouse, and in focus the arrows, point at."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -169,20 +168,12 @@ class EmbeddingStrips(Panel[EmbeddingView], can_focus=True):
             return None
         return low + int(np.abs(view.parts[part][1][low : low + layout.pool]).argmax())
 
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        self._point(event)
+    def pointed_at(self, x: int, y: int) -> Message | None:
+        dimension = self.dimension_at(x, y)
+        return None if dimension is None else self.Pointed(dimension)
 
-    def on_click(self, event: events.Click) -> None:
-        self._point(event)
-
-    def _point(self, event: events.MouseEvent) -> None:
-        place = self.inner_offset(event)
-        if place and (dimension := self.dimension_at(*place)) is not None:
-            self.post_message(self.Pointed(dimension))
-
-    def on_leave(self) -> None:
-        if not self.has_focus:
-            self.post_message(self.Pointed(None))
+    def let_go(self) -> Message:
+        return self.Pointed(None)
 
     def action_move(self, change: int) -> None:
         """Point at a neighbour of the dimension that is pointed at, or was last moved to; at first at an end."""

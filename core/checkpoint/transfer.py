@@ -85,7 +85,7 @@ def _append(file: _Part, url: str, headers: dict[str, str], size: int) -> None:
     begun = file.tell()
     try:
         http_get(url, file, resume_size=begun, headers=headers, expected_size=size)
-    except Exception:  # not every version tries again by itself
+    except Exception:  # whoever called asks for the rest: an error that lasts is raised as soon as nothing comes
         if file.tell() <= begun:
             raise
 

@@ -380,3 +380,18 @@ async def test_arrows_may_outrun_the_screen() -> None:
         await pilot.press("up", "up", "up", "right")
         await pilot.pause()
         assert app.said == [(10, 5), (9, 5), (8, 5), (8, 6)]
+
+
+def test_what_one_token_leaves_the_other_may_have() -> None:
+    """On the smallest common terminal neither name is cut while there is room for both."""
+    labels = ("Once", *[f"·t{place}" for place in range(1, 36)], "·saw")
+    weights = np.full((1, 37), 1 / 37, np.float32)
+    view = AttentionView(0, 4, weights, 36, labels, 36, 0)
+    assert "·saw 36 → Once 0  0.0270" in a_map().draw(view, 40, 12)[-2].text
+
+
+def test_where_the_note_has_no_room_the_queries_in_sight_still_have(sized: Callable[[tuple[int, int]], None]) -> None:
+    view = a_view(37, 10)
+    for width, note in ((38, "queries 27–36"), (80, "queries 27–36 · weights after softmax")):
+        sized((width, 14))
+        assert a_map().titles(view)[1] == note
