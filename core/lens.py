@@ -10,8 +10,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .attention_stages import attention_maps as attention_maps
-from .attention_stages import attention_rows as attention_rows
 from .cache import Floats
 from .models.decoder import Decoder
 from .scores import best_ids

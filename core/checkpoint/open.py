@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..catalogue import tr
 from ..errors import ModelError
-from .formats import foreign_format, is_foreign, is_gguf
+from .formats import foreign_format, is_foreign
 from .json_text import read_object, shown, unreadable
 from .safetensors import TensorInfo, read_header
 from .tensors import Checkpoint
@@ -16,7 +16,7 @@ INDEX = "model.safetensors.index.json"
 
 
 def open_checkpoint(path: Path) -> Checkpoint:
-    """Return the tensors at *path*, a safetensors or GGUF file or a folder that holds a model.
+    """Return the tensors at *path*, a safetensors file or a folder that holds a model.
 
     In a folder, ``model.safetensors`` is taken before an index with its shards, and that before a single
     safetensors file of another name. Only headers are read.
@@ -25,7 +25,7 @@ def open_checkpoint(path: Path) -> Checkpoint:
         ModelError: no weights, weights in another format, or files that are broken or do not belong together.
     """
     if os.path.isfile(path):
-        return _open_gguf(path) if is_gguf(path) else _open_file(path)
+        return _open_file(path)
     if os.path.isfile(path / WHOLE):
         return _open_file(path / WHOLE)
     if os.path.isfile(path / INDEX):
@@ -42,13 +42,6 @@ def holds_weights(path: Path) -> bool:
     except OSError as error:
         raise unreadable(path, error) from error
     return any(file.suffix.lower() == ".safetensors" or file.name == INDEX or is_foreign(file) for file in files)
-
-
-def _open_gguf(file: Path) -> Checkpoint:
-    """Open one GGUF file; the package that reads it is not loaded before."""
-    from .gguf.checkpoint import open_gguf
-
-    return open_gguf(file)
 
 
 def _open_file(file: Path) -> Checkpoint:

@@ -17,7 +17,6 @@ import numpy as np
 from ..cache import ActivationCache
 from ..edits import Edits
 from ..events import AttentionDone, BlockDone, Embedded, Event, LogitsReady, MlpDone, Normalized, read_only
-from .attention import attention_pattern as attention_pattern
 from .block import Block
 from .parts import Embedding, Floats, Norm
 

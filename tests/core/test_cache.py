@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from cutaway.core import Generation, ModelError, SamplingConfig
+from cutaway.core.attention_stages import attention_maps
 from cutaway.core.cache import ActivationCache, Rows
 from cutaway.core.edits import ForceToken
 from cutaway.core.events import LogitsReady, TokenChosen
-from cutaway.core.lens import attention_maps
 from cutaway.core.models.model import Model
 
 GREEDY = SamplingConfig(greedy=True)

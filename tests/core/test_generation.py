@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cutaway.core import Generation, ModelError, SamplingConfig, load_model
 from cutaway.core import generation as generation_module
+from cutaway.core.attention_stages import attention_maps
 from cutaway.core.edits import (
     AblateHead,
     AblateMlp,
@@ -32,7 +33,6 @@ from cutaway.core.events import (
     TokenChosen,
     Tokenized,
 )
-from cutaway.core.lens import attention_maps
 from cutaway.core.models.model import Model
 from cutaway.core.models.parts import Linear
 from cutaway.core.sampling import SamplingError

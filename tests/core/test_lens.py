@@ -9,17 +9,11 @@ import numpy as np
 import pytest
 
 from cutaway.core import Generation, ModelError, SamplingConfig, Trace
+from cutaway.core.attention_stages import attention_maps, attention_rows
 from cutaway.core.cache import ActivationCache
 from cutaway.core.edits import AblateHead
 from cutaway.core.events import BlockDone
-from cutaway.core.lens import (
-    attention_maps,
-    attention_rows,
-    lens_table,
-    logit_lens,
-    residual_norms,
-    surprisal,
-)
+from cutaway.core.lens import lens_table, logit_lens, residual_norms, surprisal
 from cutaway.core.models.model import Model
 
 PROMPT = [5, 83, 92, 83, 15, 11]

@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 from textual.containers import VerticalScroll
 
-from cutaway.core.lens import attention_rows
+from cutaway.core.attention_stages import attention_rows
 from cutaway.tui.help_screen import HelpScreen
 from cutaway.tui.keys import KEYS, help_rows
 from cutaway.tui.layout import SMALLEST

@@ -22,7 +22,8 @@ from textual.widgets import Static
 from cutaway.core.cache import ActivationCache, Floats
 from cutaway.core.edits import Edits
 from cutaway.core.events import AttentionDone, BlockDone, Embedded, Event, LogitsReady, MlpDone, Normalized
-from cutaway.core.models.decoder import Decoder, attention_pattern
+from cutaway.core.models.attention import attention_pattern
+from cutaway.core.models.decoder import Decoder
 from cutaway.core.models.model import Model
 from cutaway.core.trace import Trace
 from cutaway.tui import app as app_module

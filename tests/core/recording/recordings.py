@@ -11,9 +11,8 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from cutaway.core import Generation, SamplingConfig, Trace
-from cutaway.core.attention_stages import attention_output
+from cutaway.core.attention_stages import attention_maps, attention_output
 from cutaway.core.edits import AblateHead, AblateMlp, ForceToken
-from cutaway.core.lens import attention_maps
 from cutaway.core.models.model import Model
 
 Tensors = dict[str, NDArray[Any]]

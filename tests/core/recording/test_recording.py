@@ -14,11 +14,11 @@ import pytest
 from numpy.typing import NDArray
 
 from cutaway.core import CutawayError, Generation, RecordingError, SamplingConfig, Trace, load_model
-from cutaway.core.attention_stages import attention_output, mlp_output
+from cutaway.core.attention_stages import attention_maps, attention_output, attention_rows, mlp_output
 from cutaway.core.attribution import attribution
 from cutaway.core.events import AttentionDone, BlockDone, Embedded, LogitsReady, MlpDone, Normalized, TokenChosen
 from cutaway.core.files import WriteError
-from cutaway.core.lens import attention_maps, attention_rows, lens_table, residual_norms, surprisal
+from cutaway.core.lens import lens_table, residual_norms, surprisal
 from cutaway.core.models.decoder import Decoder
 from cutaway.core.models.model import Model
 from cutaway.core.recording.tables import NAMES

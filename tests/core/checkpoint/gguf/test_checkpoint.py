@@ -14,7 +14,6 @@ from cutaway.core import ModelError
 from cutaway.core.checkpoint.gguf import checkpoint as module
 from cutaway.core.checkpoint.gguf.checkpoint import open_gguf
 from cutaway.core.checkpoint.gguf.reader import can_be_read
-from cutaway.core.checkpoint.open import open_checkpoint
 
 Write = Callable[..., Path]
 
@@ -67,7 +66,7 @@ def test_float32_is_mapped(write_gguf: Write) -> None:
 
 def test_the_digest_is_that_of_the_file(write_gguf: Write) -> None:
     path = write_gguf({}, {"a": np.ones(4, np.float32)})
-    assert open_checkpoint(path).digest() == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert open_gguf(path).digest() == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_a_file_that_changes_while_it_is_open(write_gguf: Write) -> None:
