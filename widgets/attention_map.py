@@ -206,6 +206,9 @@ class AttentionMap(Pointing[AttentionView | VectorsView], can_focus=True):
     def let_go(self) -> Message:
         return self.Pointed(None)
 
+    def place_of(self, view: AttentionView | VectorsView) -> object:
+        return view.query, view.key if isinstance(view, AttentionView) else view.query
+
     def action_move(self, queries: int, keys: int) -> None:
         """Point at a neighbour of the cell that is looked at, or was last moved to: keys may outrun the screen."""
         if (view := self.view) is None:

@@ -175,6 +175,9 @@ class EmbeddingStrips(Pointing[EmbeddingView], can_focus=True):
     def let_go(self) -> Message:
         return self.Pointed(None)
 
+    def place_of(self, view: EmbeddingView) -> object:
+        return view.dimension
+
     def action_move(self, change: int) -> None:
         """Point at a neighbour of the dimension that is pointed at, or was last moved to; at first at an end."""
         if (view := self.view) and view.parts:

@@ -130,6 +130,9 @@ class HeadsMap(Panel[HeadsView], can_focus=True):
         if place and (found := self.head_at(*place)):
             self.post_message(self.Opened(*found) if event.chain == 2 else self.Chosen(*found))
 
+    def place_of(self, view: HeadsView) -> object:
+        return view.layer, view.head
+
     def action_move(self, layers: int, heads: int) -> None:
         """Choose a neighbour of the head that is looked at, or was last moved to: keys may outrun the screen."""
         if view := self.view:

@@ -108,6 +108,9 @@ class LayerTable(Panel[LayersView], can_focus=True):
         if place and (layer := self.layer_at(place[1])) is not None:
             self.post_message(self.Chosen(layer))
 
+    def place_of(self, view: LayersView) -> object:
+        return view.layer
+
     def action_move(self, change: int) -> None:
         """Choose a neighbour of the layer that is looked at, or was last moved to: keys may outrun the screen."""
         if (view := self.view) and view.rows:

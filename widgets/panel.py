@@ -28,9 +28,6 @@ class Panel(Widget, Generic[View]):
 
     DEFAULT_CSS = "Panel { height: 1fr; }"
     HAS_BORDER: ClassVar[bool] = True
-    _moved: Any = None
-    """Where keys have moved to since the present view was shown: they may outrun the screen."""
-
     sent: ClassVar[int] = 0
     """About how many bytes all panels together have had painted so far."""
 
@@ -42,6 +39,10 @@ class Panel(Widget, Generic[View]):
         """The key that shows this panel alone, as its title says."""
         self._waiting = ""
         self._posing = False
+        self._place: object = None
+        """Where keys are, as the present view has it."""
+        self._ahead: list[Any] = []
+        """Places that keys have moved to since, oldest first: they may outrun the screen."""
         self._rows: list[Strip] = []
 
     @property
@@ -57,14 +58,36 @@ class Panel(Widget, Generic[View]):
 
     def show(self, view: View) -> None:
         """Show *view* from now on."""
-        self._moved = None
+        self._settle(self.place_of(view))
         if view != self._view:
             self._view = view
             self.redraw()
 
+    def place_of(self, view: View) -> object:
+        """Where keys are in *view*, in a panel where they can be somewhere."""
+        return None
+
+    @property
+    def _moved(self) -> Any:
+        """Where keys have moved to, if the view does not show it yet; None otherwise."""
+        return self._ahead[-1] if self._ahead else None
+
+    @_moved.setter
+    def _moved(self, place: Any) -> None:
+        self._ahead.append(place)
+
+    def _settle(self, place: object) -> None:
+        """Keys are at *place* now: one they moved to, with more to come, or one that somebody else chose."""
+        if place in self._ahead:
+            del self._ahead[: self._ahead.index(place) + 1]
+        elif place != self._place:
+            self._ahead.clear()
+        self._place = place
+
     def wait(self, sentence: str) -> None:
         """Show nothing but a drawable *sentence*, until there is a view."""
         self._view, self._waiting = None, sentence
+        self._ahead.clear()
         self.redraw()
 
     def wear(self, look: Look) -> None:
@@ -124,6 +147,7 @@ class Panel(Widget, Generic[View]):
         self.call_later(self.redraw)  # `has_focus` changes only after this
 
     def on_blur(self) -> None:
+        self._ahead.clear()
         self.call_later(self.redraw)
 
     def inner_offset(self, event: events.MouseEvent) -> tuple[int, int] | None:

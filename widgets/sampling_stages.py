@@ -161,6 +161,9 @@ class SamplingStages(Panel[SamplingView], can_focus=True):
             event.stop()
             self._change(found[0], change)
 
+    def place_of(self, view: SamplingView) -> object:
+        return view.selected
+
     def action_select(self, change: int) -> None:
         """Select a neighbour of the setting that is selected, or was last selected: keys may outrun the screen."""
         if (view := self.view) and view.settings:

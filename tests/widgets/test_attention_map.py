@@ -348,6 +348,7 @@ async def test_mouse_and_arrows_point_at_cells() -> None:
         await pilot.pause()
         view = app.shown
         for arrow, down, right in (("up", -1, 0), ("down", 1, 0), ("left", 0, -1), ("right", 0, 1)):
+            panel.wait("")
             panel.show(view)
             await pilot.press(arrow)
             await pilot.pause()

@@ -248,6 +248,7 @@ async def test_arrows_move_the_dimension_and_stop_at_the_ends() -> None:
         await pilot.pause()
         assert app.said == [0, 1, 2, 1]
         for dimension, key, found in ((None, "left", 15), (15, "right", 15), (0, "left", 0), (7, "left", 6)):
+            panel.wait("")
             panel.show(a_view(16, dimension))
             await pilot.press(key)
             await pilot.pause()

@@ -196,3 +196,27 @@ def test_titles_fit_the_frame_or_are_left_out(columns: int, check_rows: Check) -
     full = frame([row], columns, "up", "down", focused=True, look=look())
     assert ("up" in full[0].text) == (columns >= 6)
     assert ("down" in full[2].text) == (columns >= 8)
+
+
+class Stops(Panel[int]):
+    """Keys are at a number."""
+
+    def place_of(self, view: int) -> object:
+        return view
+
+
+def test_keys_that_outrun_the_screen_are_all_counted() -> None:
+    """A view that is behind takes back nothing; one that is elsewhere takes back everything."""
+    panel = Stops()
+    panel.show(5)
+    panel._moved = 6
+    panel._moved = 7
+    panel.show(5)  # drawn before either was heard of
+    assert panel._moved == 7
+    panel.show(6)
+    assert panel._moved == 7
+    panel.show(7)
+    assert panel._moved is None
+    panel._moved = 8
+    panel.show(2)  # somebody else chose
+    assert panel._moved is None
