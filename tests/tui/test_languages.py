@@ -103,7 +103,7 @@ async def test_everything_on_the_screen(open_app: OpenApp, tiny: Path) -> None:
         await person.press("s")
         await person.until(lambda: person.notice.startswith("савед "))
         await person.pilot.resize_terminal(50, 10)
-        await person.until(lambda: "60" in person.text)
+        await person.until(lambda: "60 × 18" in person.text)
         await no_english_is_seen(person, "too small a terminal")
 
 
