@@ -7,10 +7,11 @@ count as well. n queries from *start* to *stop*, d head size, D width.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .cache import Floats
-from .edits import AblateHead, AblateMlp
-from .models.attention import attention_pattern
+from .edits import PatchResidual
+from .models.attention import attention_mixed, attention_pattern
 from .trace import Trace
 
 
@@ -52,20 +53,23 @@ def attention_mix(trace: Trace, layer: int, head: int, start: int, stop: int) ->
     return attention_rows(trace, layer, head, start, stop) @ value
 
 
+def edited_mix(trace: Trace, layer: int, start: int, stop: int) -> Floats:
+    """What every head of *layer* handed to the output projection [H, n, d], after all edits."""
+    rows, scale = trace.cache.rows, trace.model.config.attention_scale(layer)
+    query, key, value = rows.query[layer, :, start:stop], rows.key[layer, :, :stop], rows.value[layer, :, :stop]
+    mixed = attention_mixed(attention_pattern(query, key, scale, start), value)  # [H, n, d]
+    trace.edits_at_work.change_heads(layer, mixed, start)
+    return mixed
+
+
 def attention_output(trace: Trace, layer: int, start: int, stop: int) -> Floats:
-    """What attention added to the residual stream [n, D], silenced heads left out.
+    """What attention added to the residual stream [n, D], after all edits.
 
     From the weights, or from the recorded tables. Raises `ModelError` where there are neither.
     """
     if not trace.has_weights:
         return trace.recorded.attention_output[layer, start:stop]
-    rows, attention = trace.cache.rows, trace.decoder.blocks[layer].attention
-    query, key, value = rows.query[layer, :, start:stop], rows.key[layer, :, :stop], rows.value[layer, :, :stop]
-    mixed = attention.mix(attention.pattern(query, key, start), value)  # [H, n, d]
-    for edit in trace.edits:
-        if isinstance(edit, AblateHead) and edit.layer == layer:
-            mixed[edit.head, max(trace.first_position(edit.since) - start, 0) :] = 0.0
-    return attention.join(mixed)
+    return trace.decoder.blocks[layer].attention.join(edited_mix(trace, layer, start, stop))
 
 
 def mlp_output(trace: Trace, layer: int, start: int, stop: int) -> Floats:
@@ -75,30 +79,38 @@ def mlp_output(trace: Trace, layer: int, start: int, stop: int) -> Floats:
 
 def knows_mlp_output(trace: Trace) -> bool:
     """Whether `mlp_output` can be told: without the weights only from the tables, and under no norm after the sum."""
-    return trace.has_weights or (trace.tables is not None and not trace.model.config.post_norm)
+    patched = any(isinstance(edit, PatchResidual) for edit in trace.edits)
+    return trace.has_weights or (trace.tables is not None and not (patched or trace.model.config.post_norm))
+
+
+def stream_is_patched(trace: Trace, layer: int, start: int, stop: int) -> NDArray[np.bool_]:
+    """At which positions [n] the residual stream after *layer* was replaced."""
+    patched = np.zeros(stop - start, np.bool_)
+    for edit in trace.edits:
+        if isinstance(edit, PatchResidual) and edit.layer == layer and start <= edit.position < stop:
+            patched[edit.position - start] = True
+    return patched
 
 
 def layer_outputs(trace: Trace, layer: int, start: int, stop: int) -> tuple[Floats, Floats]:
     """What attention and what the MLP added to the residual stream [n, D] of *layer*.
 
     The MLP's part is all that attention's is not; where a norm comes after the sum, the MLP is computed again
-    from the weights, without which this raises `ModelError`.
+    from the weights, without which this raises `ModelError`; so it is where the stream was patched.
     """
     rows = trace.cache.rows
     before = rows.residual[layer - 1, start:stop] if layer else rows.embedding[start:stop]
     attended = attention_output(trace, layer, start, stop)
-    if trace.model.config.post_norm:
+    if trace.model.config.post_norm or stream_is_patched(trace, layer, start, stop).any():
         return attended, _recomputed_mlp(trace, layer, start, before, attended)
     return attended, rows.residual[layer, start:stop] - before - attended
 
 
 def _recomputed_mlp(trace: Trace, layer: int, start: int, before: Floats, attended: Floats) -> Floats:
-    """What the MLP of a layer adds at the positions from *start* on, 0 where it is silenced."""
+    """What the MLP of a layer adds at the positions from *start* on, after all edits."""
     block = trace.decoder.blocks[layer]
     worked = block.mlp.down(block.mlp.hidden(block.mlp_input(block.after_attention(before, attended))))
-    for edit in trace.edits:
-        if isinstance(edit, AblateMlp) and edit.layer == layer:
-            worked[max(trace.first_position(edit.since) - start, 0) :] = 0.0
+    trace.edits_at_work.change_mlp(layer, worked, start)
     return worked
 
 

@@ -1,11 +1,13 @@
-"""What a person may change in a run: silence a head, silence an MLP, put a token of their own."""
+"""What a person may change in a run: silence, scale or replace what a part computes, put a token of their own.
+
+What each does is in `editing.py`. D width, d head size.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+
+import numpy as np
 
 from .catalogue import tr
 from .checkpoint.config import ModelConfig
@@ -32,6 +34,58 @@ class AblateMlp:
 
 
 @dataclass(frozen=True, slots=True)
+class ScaleHead:
+    """Multiply one head's output by a factor before the output projection."""
+
+    layer: int
+    head: int
+    factor: float
+    since: int = 0
+    """The first generated step whose scores are computed with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleMlp:
+    """Multiply what one layer's MLP adds to the residual stream by a factor."""
+
+    layer: int
+    factor: float
+    since: int = 0
+    """The first generated step whose scores are computed with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatchHead:
+    """Put other values in the place of one head's output at one position, before the output projection."""
+
+    layer: int
+    head: int
+    position: int
+    values: tuple[float, ...]
+    """[d]"""
+
+
+@dataclass(frozen=True, slots=True)
+class PatchMlp:
+    """Put other values in the place of what one layer's MLP adds to the residual stream at one position."""
+
+    layer: int
+    position: int
+    values: tuple[float, ...]
+    """[D]"""
+
+
+@dataclass(frozen=True, slots=True)
+class PatchResidual:
+    """Put other values in the place of the residual stream after one layer at one position."""
+
+    layer: int
+    position: int
+    values: tuple[float, ...]
+    """[D]"""
+
+
+@dataclass(frozen=True, slots=True)
 class ForceToken:
     """Take token *id* at generated step *step*, whatever the draw says; the random number is still used up."""
 
@@ -39,103 +93,50 @@ class ForceToken:
     id: int
 
 
-Edit = AblateHead | AblateMlp | ForceToken
-
-_KINDS: dict[str, type[Edit]] = {
-    "ablate_head": AblateHead,
-    "ablate_mlp": AblateMlp,
-    "force_token": ForceToken,
-}
+Lasting = AblateHead | AblateMlp | ScaleHead | ScaleMlp
+"""Edits that hold from some step on."""
+Patch = PatchHead | PatchMlp | PatchResidual
+"""Edits of one position (Meng et al. 2022, arXiv:2202.05262); `patching.py` takes the values from another trace."""
+Edit = Lasting | Patch | ForceToken
 
 
-class Edits:
-    """A run's edits, checked against its model and ready to be asked about."""
-
-    def __init__(self, edits: Iterable[Edit], config: ModelConfig) -> None:
-        self.all: tuple[Edit, ...] = tuple(edits)
-        self._config = config
-        self._heads: dict[int, list[int]] = {}
-        self._mlps: set[int] = set()
-        self._tokens: dict[int, int] = {}
-        for edit in self.all:
-            _check(edit, config)
-            match edit:
-                case AblateHead(layer=layer, head=head):
-                    self._heads.setdefault(layer, []).append(head)
-                case AblateMlp(layer=layer):
-                    self._mlps.add(layer)
-                case ForceToken(step, id):
-                    self._tokens[step] = id
-
-    def active_at(self, step: int) -> Edits:
-        """Those that hold while the scores of generated *step* are computed."""
-        active = [edit for edit in self.all if isinstance(edit, ForceToken) or edit.since <= step]
-        return self if len(active) == len(self.all) else Edits(active, self._config)
-
-    def silent_heads(self, layer: int) -> list[int]:
-        """Heads of *layer* whose output is zeroed."""
-        return self._heads.get(layer, [])
-
-    def mlp_is_silent(self, layer: int) -> bool:
-        """Whether the MLP of *layer* adds nothing."""
-        return layer in self._mlps
-
-    def token_at(self, step: int) -> int | None:
-        """The token a person put at generated *step*, or None."""
-        return self._tokens.get(step)
+_LARGEST = float(np.finfo(np.float32).max)
 
 
-def parse_ablation(text: str) -> AblateHead | AblateMlp:
-    """Read ``L.H`` or ``L.mlp`` as the command line takes it.
-
-    Raises `ModelError` when the text is neither.
-    """
-    if match := re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})", text):
-        return AblateHead(int(match[1]), int(match[2]))
-    if match := re.fullmatch(r"([0-9]{1,9})\.mlp", text):
-        return AblateMlp(int(match[1]))
-    raise ModelError(
-        tr("“{text}” names no head and no MLP", text=text),
-        where="--ablate",
-        hint=tr("write LAYER.HEAD, as in 2.5, or LAYER.mlp, as in 2.mlp"),
-    )
-
-
-def edit_name(edit: Edit) -> str:
-    """The edit as the command line writes it, ``L.H`` or ``L.mlp``; a forced token as ``step:id``."""
+def silences(edit: Edit, layer: int, head: int, step: int) -> bool:
+    """Whether *edit* leaves nothing of that head while the scores of generated *step* are computed."""
     match edit:
-        case AblateHead(layer=layer, head=head):
-            return f"{layer}.{head}"
-        case AblateMlp(layer=layer):
-            return f"{layer}.mlp"
-        case ForceToken(step=step, id=id):
-            return f"{step}:{id}"
+        case AblateHead() | ScaleHead(factor=0.0):
+            return (edit.layer, edit.head) == (layer, head) and edit.since <= step
+    return False
 
 
-def edit_to_dict(edit: Edit) -> dict[str, Any]:
-    """The edit as recordings keep it: its kind and its fields."""
-    kind = next(name for name, cls in _KINDS.items() if type(edit) is cls)
-    return {"kind": kind} | {field.name: getattr(edit, field.name) for field in fields(edit)}
-
-
-def edit_from_dict(data: dict[str, Any]) -> Edit:
-    """The reverse of `edit_to_dict`; raises KeyError, TypeError or ValueError on anything else."""
-    values = {key: int(value) for key, value in data.items() if key != "kind"}
-    return _KINDS[data["kind"]](**values)
-
-
-def _check(edit: Edit, config: ModelConfig) -> None:
-    """Refuse an edit that points outside the model."""
-    match edit:
-        case AblateHead(layer=layer, head=head, since=step):
-            _in_range(tr("this model has no layer {value}", value=layer), layer, config.layers)
-            _in_range(tr("this model has no head {value}", value=head), head, config.heads)
-        case AblateMlp(layer=layer, since=step):
-            _in_range(tr("this model has no layer {value}", value=layer), layer, config.layers)
-        case ForceToken(step=step, id=id):
-            _in_range(tr("this model has no token id {value}", value=id), id, config.vocabulary)
-    if step < 0:
+def check_edit(edit: Edit, config: ModelConfig) -> None:
+    """Raises `ModelError` where *edit* points outside the model."""
+    if isinstance(edit, ForceToken):
+        _in_range(tr("this model has no token id {value}", value=edit.id), edit.id, config.vocabulary)
+    else:
+        _in_range(tr("this model has no layer {value}", value=edit.layer), edit.layer, config.layers)
+    if isinstance(edit, AblateHead | ScaleHead | PatchHead):
+        _in_range(tr("this model has no head {value}", value=edit.head), edit.head, config.heads)
+    if isinstance(edit, Patch):
+        _in_range(tr("this model has no position {value}", value=edit.position), edit.position, config.positions)
+        _check_values(edit.values, config.head_size if isinstance(edit, PatchHead) else config.width)
+    elif (step := edit.step if isinstance(edit, ForceToken) else edit.since) < 0:
         raise ModelError(tr("step {step} is before the first generated token", step=step))
+    if isinstance(edit, ScaleHead | ScaleMlp) and not abs(edit.factor) <= _LARGEST:
+        raise ModelError(tr("{factor} is no factor to scale with", factor=edit.factor))
+
+
+def _check_values(values: tuple[float, ...], size: int) -> None:
+    """Refuse values that are no vector of that size."""
+    if len(values) != size:
+        raise ModelError(
+            tr("a patch of {count} values does not fit this model", count=len(values)),
+            hint=tr("it takes {size} there", size=size),
+        )
+    if not all(abs(value) <= _LARGEST for value in values):  # nor is NaN
+        raise ModelError(tr("a patch holds values that are not finite"))
 
 
 def _in_range(complaint: str, value: int, count: int) -> None:

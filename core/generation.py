@@ -17,7 +17,8 @@ import numpy as np
 
 from .cache import ActivationCache, Capture
 from .catalogue import tr
-from .edits import Edit, Edits, ForceToken
+from .editing import first_position
+from .edits import Edit, ForceToken, Lasting, Patch
 from .errors import ModelError
 from .events import (
     ChatRendered,
@@ -97,7 +98,7 @@ class Generation(Iterator[Event]):
             tuple(edits),
         )
         self._chat = chat
-        self._edits = Edits(edits, model.config)
+        self._edits = self.trace.edits_at_work
         self._inherited: Floats | None = None
         """Scores [V] that a branch draws its first token from."""
         self._begin()
@@ -146,11 +147,11 @@ class Generation(Iterator[Event]):
             trace,
             cache=trace.cache.fork(len(trace.prompt_ids) + step),
             sampling=_settings_from(trace, step, sampling),
-            edits=(*kept, *forced, *(_since(edit, step + 1) for edit in edits)),
+            edits=(*kept, *forced, *(_from(edit, step + 1, trace) for edit in edits)),
             steps=trace.steps[:step],
             finish_reason=None,
         )
-        twin._edits = Edits(twin.trace.edits, self.model.config)
+        twin._edits = twin.trace.edits_at_work
         twin._inherited = trace.scores(step)
         twin._begin()
         twin._seconds = trace.steps[step].seconds  # what the scores it begins with had cost
@@ -169,10 +170,11 @@ class Generation(Iterator[Event]):
         """A run that continues *ids*, the next turn of a chat say, and computes only what this one has not.
 
         It takes over the rows of the positions up to where the two texts part; its first pass runs the rest, the
-        last prompt token at least. Ablations stay, and hold from the beginning; what was computed before they held
-        is computed again. Raises `ModelError` as a new run does.
+        last prompt token at least. Edits of the model stay, and hold from the beginning; what was computed before they
+        held is computed again. Raises `ModelError` as a new run does.
         """
-        edits = [replace(edit, since=0) for edit in self.trace.edits if not isinstance(edit, ForceToken)]
+        kept = (edit for edit in self.trace.edits if not isinstance(edit, ForceToken))
+        edits = [replace(edit, since=0) if isinstance(edit, Lasting) else edit for edit in kept]
         run = Generation(
             self.model,
             ids,
@@ -207,7 +209,7 @@ class Generation(Iterator[Event]):
             finish_reason=trace.finish_reason or "stopped",
             tables=None,
         )
-        run._edits = Edits(trace.edits, model.config)
+        run._edits = run.trace.edits_at_work
         run._begin()
         run._events.close()
         return run
@@ -227,7 +229,7 @@ class Generation(Iterator[Event]):
             yield from self._choose(self._inherited)
         while trace.finish_reason is None:
             ids = [trace.steps[-1].id] if trace.steps else trace.prompt_ids[trace.cache.length :]
-            for event in self.model.decoder.forward(ids, trace.cache, self._edits.active_at(len(trace.steps))):
+            for event in self.model.decoder.forward(ids, trace.cache, self._edits):
                 yield event
             assert isinstance(event, LogitsReady)
             yield from self._choose(event.logits[-1])
@@ -309,19 +311,28 @@ def _start(model: Model) -> list[int]:
 
 
 def _shared_positions(trace: Trace, ids: Sequence[int]) -> int:
-    """How many leading positions of *ids* went through the model in *trace*, all of its ablations in force.
+    """How many leading positions of *ids* went through the model in *trace*, all of its edits in force.
 
     At most all but the last: a run needs the scores that come after that one.
     """
-    if any(not isinstance(edit, ForceToken) and edit.since for edit in trace.edits):
+    if any(isinstance(edit, Lasting) and edit.since for edit in trace.edits):
         return 0
     known, count = trace.token_ids, max(min(trace.cache.length, len(ids) - 1), 0)
     return next((position for position in range(count) if known[position] != ids[position]), count)
 
 
-def _since(edit: Edit, step: int) -> Edit:
-    """*edit* as it holds in a branch: its first scores of its own are those of *step*."""
-    return edit if isinstance(edit, ForceToken) else replace(edit, since=step)
+def _from(edit: Edit, step: int, trace: Trace) -> Edit:
+    """*edit* as it holds in a branch of *trace*: its first scores of its own are those of *step*.
+
+    Raises `ModelError` for a patch of a position that the branch takes over.
+    """
+    first = first_position(len(trace.prompt_ids), step)
+    if isinstance(edit, Patch) and edit.position < first:
+        raise ModelError(
+            tr("position {position} was computed before this branch begins", position=edit.position),
+            hint=tr("patch one from {first} on, or begin a run of its own", first=first),
+        )
+    return replace(edit, since=step) if isinstance(edit, Lasting) else edit
 
 
 def _settings_from(trace: Trace, step: int, sampling: SamplingConfig | None) -> list[tuple[int, SamplingConfig]]:

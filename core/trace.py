@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .cache import ActivationCache
 from .catalogue import mark, tr
 from .checkpoint.config import ModelConfig
+from .editing import Edits
 from .edits import Edit
 from .errors import ModelError
 from .events import FinishReason
@@ -165,9 +166,10 @@ class Trace:
         known = self.token_ids[start + 1 : stop + 1]
         return np.array(known + [-1] * (stop - start - len(known)), np.int64)
 
-    def first_position(self, step: int) -> int:
-        """The first position of the pass that the scores of generated *step* came from."""
-        return len(self.prompt_ids) + step - 1 if step else 0
+    @property
+    def edits_at_work(self) -> Edits:
+        """Its edits, ready to change what is computed again as they changed it in the run."""
+        return Edits(self.edits, self.model.config, len(self.prompt_ids))
 
     def settings_at(self, step: int) -> SamplingConfig:
         """The sampling settings that generated *step* was drawn under."""

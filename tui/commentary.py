@@ -16,6 +16,7 @@ from ..core.attention_stages import (
     mlp_output,
 )
 from ..core.catalogue import tr
+from ..core.edits import silences
 from ..core.lens import residual_norms
 from ..core.sampling import STAGES, SamplingConfig
 from ..core.shares import probabilities_at, stage_shares
@@ -25,7 +26,6 @@ from .cursor import Cursor
 from .moment import Draw, Moment
 from .stage_names import stage_name
 from .stages import Place
-from .views.attention import is_silenced
 
 
 def comment(moment: Moment, cursor: Cursor, place: Place | None) -> NoticeView:
@@ -121,7 +121,7 @@ def _softmax(moment: Moment, cursor: Cursor, place: Place) -> str:
 
 def _mix(moment: Moment, cursor: Cursor, place: Place) -> str:
     position, token = _now(moment, place)
-    if any(is_silenced(edit, cursor, place.step) for edit in moment.trace.edits):
+    if any(silences(edit, cursor.layer, cursor.head, place.step) for edit in moment.trace.edits):
         return tr("head {head} is silenced: nothing of it reaches the projection", head=cursor.head)
     mixed = attention_mix(moment.trace, cursor.layer, cursor.head, position, position + 1)
     return tr(

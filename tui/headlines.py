@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import isinf
 
 from ..core.catalogue import mark, tr
-from ..core.edits import ForceToken, edit_name
+from ..core.edit_names import edit_name
+from ..core.edits import AblateHead, AblateMlp, ForceToken
 from ..core.generation import Generation
 from ..core.models.families import family_title
 from ..core.sampling import STAGES as SAMPLING
@@ -23,6 +24,8 @@ NOTES = {
     "verse": mark("a tiny model of Chinese poems"),
 }
 """What to know of an embedded model before believing anything it says."""
+
+_ABLATIONS = AblateHead | AblateMlp
 
 _BEFORE, _AFTER = ("tokens", "embedding"), ("norm", "logits", *SAMPLING[1:-1], "draw")
 """Stages of the strip before and after the layers. The shares before the filters and after them are part of their
@@ -54,9 +57,12 @@ def title_view(
         left.append(Part(f"· {tr(note)}", "quiet", 2))
     sizes = {"layers": config.layers, "heads": config.heads, "width": config.width}
     shape = tr("{layers} layers × {heads} heads × {width}", **sizes)
-    silenced = ", ".join(edit_name(edit) for edit in edits if not isinstance(edit, ForceToken))
+    silenced = ", ".join(edit_name(edit) for edit in edits if isinstance(edit, _ABLATIONS))
+    changed = ", ".join(edit_name(edit) for edit in edits if not isinstance(edit, _ABLATIONS | ForceToken))
     if silenced:
         left.append(Part(tr("· without {parts}", parts=silenced), "here", 1))
+    if changed:
+        left.append(Part(tr("· with {parts}", parts=changed), "here", 1))
     left.append(Part(f"· {drawable(family_title(config.family), spaces=False)}", "quiet", 5))
     left.append(Part(f"· {shape}", "quiet", 6))
     if branch[1] > 1:

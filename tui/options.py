@@ -37,6 +37,7 @@ DEFAULTS: dict[str, Any] = {
     "prompt_ids": None,
     "ignore_eos": False,
     "ablate": (),
+    "scale": (),
     "threads": None,
     "fps": None,
     "theme": "dark",
@@ -65,6 +66,8 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     add("--ignore-eos", action=argparse.BooleanOptionalAction, help=tr("go on after an end token"))
     ablate = tr("silence head H of layer L, or its MLP with L.mlp; repeatable")
     add("--ablate", metavar="L.H", action="append", type=_ablation, help=ablate)
+    scale = tr("multiply what head H of layer L, or its MLP, adds; repeatable")
+    add("--scale", metavar="L.H=F", action="append", type=_scaling, help=scale)
     add("--threads", metavar="N", type=_count, help=tr("processor threads for the arithmetic"))
     add = _adder(parser.add_argument_group(tr("sampling")))
     add("--greedy", action=argparse.BooleanOptionalAction, help=tr("always take the likeliest token"))
@@ -231,6 +234,13 @@ def _ids(text: str) -> list[int]:
 def _ablation(text: str) -> str:
     if not re.fullmatch(r"[0-9]{1,9}\.([0-9]{1,9}|mlp)", text):
         raise argparse.ArgumentTypeError(tr("{text} is neither LAYER.HEAD nor LAYER.mlp", text=repr(text)))
+    return text
+
+
+def _scaling(text: str) -> str:
+    if not re.fullmatch(r"[0-9]{1,9}\.([0-9]{1,9}|mlp)=-?[0-9]{1,9}(\.[0-9]{0,9})?", text):
+        what = tr("{text} is neither LAYER.HEAD=FACTOR nor LAYER.mlp=FACTOR", text=repr(text))
+        raise argparse.ArgumentTypeError(what)
     return text
 
 

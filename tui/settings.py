@@ -9,7 +9,7 @@ from typing import Any
 from ..core.catalogue import tr
 from ..core.errors import CutawayError
 
-_NOT_SETTINGS = {"prompt", "prompt_file", "prompt_ids", "ablate", "chat", "system", "step", "download"}
+_NOT_SETTINGS = {"prompt", "prompt_file", "prompt_ids", "ablate", "scale", "chat", "system", "step", "download"}
 """Options that belong to one run and not to a person."""
 _FLOATS = {"temperature", "top_p", "min_p", "repetition_penalty"}
 _TEXTS = {"model", "theme", "colormap", "lang", "output_dir"}

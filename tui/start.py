@@ -10,7 +10,8 @@ from ..core.cache import Capture
 from ..core.catalogue import tr
 from ..core.chat import answer_end, messages_of, write_chat
 from ..core.conversation import Conversation
-from ..core.edits import parse_ablation
+from ..core.edit_names import parse_ablation, parse_scaling
+from ..core.edits import Edit
 from ..core.errors import ModelError, UsageError
 from ..core.generation import Generation
 from ..core.models import load_model
@@ -47,7 +48,7 @@ def generate(
         "max_new_tokens": options.max_new_tokens,
         "ignore_eos": options.ignore_eos,
         "capture": capture,
-        "edits": [parse_ablation(text) for text in options.ablate],
+        "edits": edits_of(options),
     }
     sampling = sampling_of(options)
     if not isinstance(source, str):
@@ -60,6 +61,11 @@ def generate(
     return Generation(model, ids, sampling, prompt=source, added=added, chat=chat, **rest)
 
 
+def edits_of(options: argparse.Namespace) -> list[Edit]:
+    """What *options* change in the model."""
+    return [*map(parse_ablation, options.ablate), *map(parse_scaling, options.scale)]
+
+
 def converse(model: Model, options: argparse.Namespace) -> Conversation:
     """A chat with *model* under *options*, in which nothing has been said yet."""
     return Conversation(
@@ -68,7 +74,7 @@ def converse(model: Model, options: argparse.Namespace) -> Conversation:
         sampling_of(options),
         max_new_tokens=options.max_new_tokens,
         ignore_eos=options.ignore_eos,
-        edits=[parse_ablation(text) for text in options.ablate],
+        edits=edits_of(options),
     )
 
 

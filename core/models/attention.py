@@ -73,12 +73,6 @@ class Attention:
         """Weights [H, n, T] of queries [H, n, d] that stand at *start* on keys [K, T, d]."""
         return attention_pattern(query, key, self.scale, start)
 
-    def mix(self, pattern: Floats, value: Floats) -> Floats:
-        """Each head's weighted values [H, n, d] from patterns [H, n, T] and values [K, T, d]."""
-        H, n, T = pattern.shape
-        K, _, d = value.shape
-        return (pattern.reshape(K, H // K * n, T) @ value).reshape(H, n, d)
-
     def join(self, mixed: Floats) -> Floats:
         """Heads side by side through the output projection: [H, n, d] -> [n, D]."""
         H, n, d = mixed.shape
@@ -97,3 +91,10 @@ def attention_pattern(query: Floats, key: Floats, scale: float, start: int) -> F
     scores = (query.reshape(K, H // K * n, d) @ key.transpose(0, 2, 1)).reshape(H, n, T)
     scores *= np.float32(scale)
     return ops.softmax_in_place(ops.mask_future_in_place(scores, start))
+
+
+def attention_mixed(pattern: Floats, value: Floats) -> Floats:
+    """Each head's weighted values [H, n, d] from patterns [H, n, T] and values [K, T, d]."""
+    H, n, T = pattern.shape
+    K, _, d = value.shape
+    return (pattern.reshape(K, H // K * n, T) @ value).reshape(H, n, d)

@@ -1,7 +1,7 @@
 """A decoder: embedding, blocks of attention and MLP, norm, head. One forward pass as a generator of events.
 
 A family says which parts it is made of and where their weights are (`gpt2.py`, `llama.py`); everything that happens
-while the model runs — the cache, the capture, ablation, the events — happens here, once for every family.
+while the model runs — the cache, the capture, edits, the events — happens here, once for every family.
 
 Shapes: n positions in this step, T positions so far, D width, H query heads, K key/value heads, d head size,
 F MLP width, V vocabulary.
@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..cache import ActivationCache
-from ..edits import Edits
+from ..editing import Edits
 from ..events import AttentionDone, BlockDone, Embedded, Event, LogitsReady, MlpDone, Normalized, read_only
+from .attention import attention_mixed
 from .block import Block
 from .parts import Embedding, Floats, Norm
 
@@ -54,6 +55,7 @@ class Decoder:
             middle = block.after_attention(residual, attended)  # [n, D]
             worked = yield from self._work(layer, block, middle, cache, edits)
             residual = block.after_mlp(middle, worked)  # [n, D]
+            edits.change_residual(layer, residual, start)
             rows.residual[layer, start:stop] = residual
             yield BlockDone(layer, read_only(residual))
         yield from self._score(residual, cache)
@@ -73,9 +75,8 @@ class Decoder:
         rows.key[layer][:, start:stop] = key
         rows.value[layer][:, start:stop] = value
         pattern = attention.pattern(query, rows.key[layer][:, :stop], start)  # [H, n, T]
-        mixed = attention.mix(pattern, rows.value[layer][:, :stop])  # [H, n, d]
-        if silent := edits.silent_heads(layer):
-            mixed[silent] = 0.0
+        mixed = attention_mixed(pattern, rows.value[layer][:, :stop])  # [H, n, d]
+        edits.change_heads(layer, mixed, start)
         output = attention.join(mixed)  # [n, D]
         pattern = read_only(pattern)
         if cache.capture == "all":
@@ -87,7 +88,8 @@ class Decoder:
         self, layer: int, block: Block, middle: Floats, cache: ActivationCache, edits: Edits
     ) -> Generator[Event, None, Floats]:
         hidden = block.mlp.hidden(block.mlp_input(middle))  # [n, F]
-        output = np.zeros_like(middle) if edits.mlp_is_silent(layer) else block.mlp.down(hidden)  # [n, D]
+        output = block.mlp.down(hidden)  # [n, D]
+        edits.change_mlp(layer, output, cache.length)
         if cache.capture == "all":
             cache.rows.hidden[layer, cache.length : cache.length + len(middle)] = hidden
         yield MlpDone(layer, read_only(hidden), read_only(output))

@@ -15,7 +15,8 @@ from ..cache import ActivationCache, Capture, Floats, Rows
 from ..catalogue import tr
 from ..checkpoint.config import ModelConfig
 from ..checkpoint.json_text import shown
-from ..edits import Edits, edit_from_dict
+from ..edit_names import edit_from_dict
+from ..edits import check_edit
 from ..errors import CutawayError, RecordingError
 from ..events import FinishReason
 from ..sampling import STAGES, SamplingConfig
@@ -87,7 +88,8 @@ def _trace(reader: Reader, metadata: dict[str, str]) -> Trace:
         raise RecordingError(tr("this recording is damaged: it has no sampling settings"))
     if any(not 0 <= position < P for position in trace.added):
         raise RecordingError(tr("this recording is damaged: its added tokens do not fit"))
-    Edits(trace.edits, config)  # raises where one points outside the model
+    for edit in trace.edits:
+        check_edit(edit, config)
     seconds = [float(each) for each in json.loads(metadata["timings"])["step_seconds"]]
     trace.steps = _steps(reader, ids[P:], seconds, config)
     trace.tables = read_tables(reader, config, P, T)

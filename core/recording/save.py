@@ -15,7 +15,7 @@ import numpy as np
 
 from ..cache import Floats
 from ..catalogue import tr
-from ..edits import edit_to_dict
+from ..edit_names import edit_to_dict
 from ..errors import RecordingError
 from ..files import write_bytes
 from ..scores import BEST, Candidates, candidates

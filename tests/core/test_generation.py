@@ -13,28 +13,17 @@ from numpy.typing import NDArray
 from cutaway.core import Generation, ModelError, SamplingConfig, load_model
 from cutaway.core import generation as generation_module
 from cutaway.core.attention_stages import attention_maps
-from cutaway.core.edits import (
-    AblateHead,
-    AblateMlp,
-    Edit,
-    ForceToken,
-    edit_from_dict,
-    edit_to_dict,
-    parse_ablation,
-)
+from cutaway.core.edits import ForceToken
 from cutaway.core.events import (
     AttentionDone,
     BlockDone,
-    Embedded,
     Event,
     Finished,
     LogitsReady,
-    MlpDone,
     TokenChosen,
     Tokenized,
 )
 from cutaway.core.models.model import Model
-from cutaway.core.models.parts import Linear
 from cutaway.core.sampling import SamplingError
 
 PROMPT = [5, 83, 92, 83, 15, 11]
@@ -317,97 +306,6 @@ def test_forcing_the_token_that_would_be_drawn_changes_nothing_else(tiny: Model)
     list(forced)
     assert forced.trace.token_ids == free.trace.token_ids
     assert forced.trace.steps[3].forced and forced.trace.steps[3].probability == free.trace.steps[3].probability
-
-
-@pytest.mark.parametrize(("layer", "heads"), [(0, [0]), (1, [2]), (2, [3, 0]), (1, [0, 1, 2, 3])])
-def test_a_silent_head_is_one_whose_rows_of_the_output_matrix_are_zero(
-    layer: int, heads: list[int], tiny: Model
-) -> None:
-    size = tiny.config.head_size
-    block = tiny.decoder.blocks[layer]
-    weight = block.attention.output.weight.copy()
-    for head in heads:
-        weight[head * size : (head + 1) * size] = 0
-    output = Linear(weight, block.attention.output.bias)
-    blocks = list(tiny.decoder.blocks)
-    blocks[layer] = replace(block, attention=replace(block.attention, output=output))
-    without = replace(tiny, decoder=replace(tiny.decoder, blocks=tuple(blocks)))
-
-    edits = [AblateHead(layer, head) for head in heads]
-    ablated = list(Generation(tiny, PROMPT, GREEDY, max_new_tokens=4, ignore_eos=True, edits=edits))
-    expected = list(Generation(without, PROMPT, GREEDY, max_new_tokens=4, ignore_eos=True))
-    intact = list(Generation(tiny, PROMPT, GREEDY, max_new_tokens=4, ignore_eos=True))
-    assert len(ablated) == len(expected)
-    for one, other in zip(ablated, expected, strict=True):
-        match one, other:
-            case (AttentionDone(), AttentionDone()):
-                close_to(one.output, other.output)
-                np.testing.assert_allclose(one.pattern, other.pattern, atol=1e-5)
-                close_to(one.value, other.value)
-            case (BlockDone(), BlockDone()):
-                close_to(one.residual, other.residual)
-            case (LogitsReady(), LogitsReady()):
-                close_to(one.logits, other.logits)
-    at_layer = [[event for event in events if isinstance(event, AttentionDone)][layer] for events in (ablated, intact)]
-    np.testing.assert_array_equal(at_layer[0].pattern, at_layer[1].pattern)  # still computed and told
-    assert np.abs(at_layer[0].output - at_layer[1].output).max() > 1e-3
-
-
-@pytest.mark.parametrize("layer", [0, 2])
-def test_a_silent_mlp_adds_nothing(layer: int, tiny: Model) -> None:
-    run = Generation(tiny, PROMPT, GREEDY, max_new_tokens=3, ignore_eos=True, edits=[AblateMlp(layer)])
-    stream: Any = None
-    for event in run:
-        match event:
-            case Embedded():
-                stream = event.sum
-            case AttentionDone():
-                stream = stream + event.output
-            case MlpDone():
-                assert np.abs(event.hidden).max() > 0
-                assert (event.output == 0).all() == (event.layer == layer)
-                stream = stream + event.output
-            case BlockDone():
-                np.testing.assert_array_equal(event.residual, stream)
-
-
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (AblateHead(3, 0), "no layer 3; choose from 0 to 2"),
-        (AblateHead(-1, 0), "no layer -1"),
-        (AblateHead(0, 4), "no head 4; choose from 0 to 3"),
-        (AblateMlp(3), "no layer 3"),
-        (ForceToken(0, 97), "no token id 97; choose from 0 to 96"),
-        (ForceToken(0, -1), "no token id -1"),
-        (ForceToken(-1, 5), "step -1 is before the first"),
-    ],
-)
-def test_edits_that_point_outside_the_model(edit: Edit, message: str, tiny: Model) -> None:
-    with pytest.raises(ModelError, match=message):
-        Generation(tiny, PROMPT, edits=[edit])
-
-
-def test_ablations_as_they_are_typed() -> None:
-    assert parse_ablation("2.5") == AblateHead(2, 5)
-    assert parse_ablation("0.0") == AblateHead(0, 0)
-    assert parse_ablation("11.mlp") == AblateMlp(11)
-
-
-NAMELESS = ["", "1", "1.", ".1", "1.x", "a.b", "-1.2", "1.-2", "1.2.3", "1.mlp.2", "1.MLP", " 1.2", "1.2\n", "٣.٢"]
-
-
-@pytest.mark.parametrize("text", [*NAMELESS, pytest.param("9" * 6000 + ".1", id="long")])
-def test_ablations_that_name_nothing(text: str) -> None:
-    with pytest.raises(ModelError, match=r"\(--ablate\); write LAYER\.HEAD"):
-        parse_ablation(text)
-
-
-@pytest.mark.parametrize("edit", [AblateHead(1, 2), AblateMlp(0), ForceToken(3, 7)])
-def test_edits_as_recordings_keep_them(edit: Edit) -> None:
-    kept = edit_to_dict(edit)
-    assert set(kept) == {"kind", *type(edit).__slots__}
-    assert edit_from_dict(kept) == edit
 
 
 def test_old_scores_are_let_go_and_come_back_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

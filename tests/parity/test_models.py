@@ -18,8 +18,9 @@ from cutaway.core.attribution import attribution
 from cutaway.core.cache import ActivationCache
 from cutaway.core.checkpoint.config import ModelConfig
 from cutaway.core.checkpoint.open import open_checkpoint
-from cutaway.core.edits import Edits
+from cutaway.core.editing import Edits
 from cutaway.core.events import AttentionDone, BlockDone, Embedded, Event, LogitsReady, MlpDone, Normalized
+from cutaway.core.models.attention import attention_mixed
 from cutaway.core.models.families import FAMILIES, bind
 from cutaway.core.models.model import Model
 from cutaway.core.models.rotary import frequencies
@@ -119,7 +120,7 @@ def test_inside_the_blocks(run: Generation, events: list[Event], internals: Arra
         key = attention.key.repeat(config.heads // config.kv_heads, axis=0)  # one for each query head
         scores = attention.query @ key.transpose(0, 2, 1) * np.float32(block.attention.scale)
         assert_other(scores, internals["scores" + number], facts)
-        mixed = block.attention.mix(attention.pattern, attention.value)  # [H, n, d]
+        mixed = attention_mixed(attention.pattern, attention.value)  # [H, n, d]
         assert_other(mixed.transpose(1, 0, 2).reshape(len(entering), -1), internals["ctx" + number], facts)
         assert_other(attention.output, internals["attn_out" + number], facts)
         middle = entering + attention.output

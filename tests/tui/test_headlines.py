@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cutaway.core import Generation, SamplingConfig, Trace, load_model
-from cutaway.core.edits import AblateHead, AblateMlp, Edit, ForceToken
+from cutaway.core.edits import AblateHead, AblateMlp, Edit, ForceToken, ScaleHead
 from cutaway.core.events import Finished, TokenChosen
 from cutaway.core.models.model import Model
 from cutaway.core.sampling import STAGES as SAMPLING
@@ -100,11 +100,14 @@ def test_a_recording_says_that_it_is_one(generation: Generation) -> None:
     assert "recording" not in title(generation, 3)
 
 
-def test_what_was_silenced_and_which_branch_it_is(fable: Model) -> None:
-    generation = a_generation(fable, edits=(AblateHead(1, 2), AblateMlp(3), ForceToken(0, 77)))
+def test_what_was_changed_and_which_branch_it_is(fable: Model) -> None:
+    edits = (AblateHead(1, 2), ScaleHead(0, 1, 0.5), AblateMlp(3), ForceToken(0, 77))
+    generation = a_generation(fable, edits=edits)
     assert list(generation)
     shown = title(generation, 3, branch=(1, 4))
-    assert "· without 1.2, 3.mlp" in shown and "· text 2 of 4" in shown and "77" not in shown
+    assert (
+        "· without 1.2, 3.mlp" in shown and "· with 0.1=0.5" in shown and "· text 2 of 4" in shown and "77" not in shown
+    )
     assert "without" not in title(a_generation(fable), 0) and "text" not in title(a_generation(fable), 0)
 
 

@@ -64,7 +64,7 @@ def test_typing_a_default_counts(settings: Path) -> None:
 def test_every_option_can_be_typed() -> None:
     options = resolve(
         typed(
-            *"--model M --download --prompt-ids 1,2,3 --chat --system S --max-new-tokens 5".split(),
+            *"--model M --download --prompt-ids 1,2,3 --scale 2.5=0.5 --chat --system S --max-new-tokens 5".split(),
             *"--ignore-eos --ablate 1.2 --ablate 3.mlp --threads 2 --greedy --temperature 1.5 --top-k 3".split(),
             *"--top-p 0.5 --min-p 0.1 --repetition-penalty 1.2 --seed 7 --step --fps 12 --theme light".split(),
             *"--colormap grey --lang de --output-dir D".split(),
@@ -72,6 +72,7 @@ def test_every_option_can_be_typed() -> None:
         {},
     )
     assert options.prompt_ids == [1, 2, 3] and options.ablate == ["1.2", "3.mlp"]
+    assert options.scale == ["2.5=0.5"]
     assert options.chat and options.ignore_eos and options.greedy and options.step and options.download
     same = {name for name in DEFAULTS if getattr(options, name) == DEFAULTS[name]}
     assert same == {"prompt", "prompt_file", "keys"}
@@ -91,7 +92,7 @@ def test_a_flag_of_the_settings_can_be_taken_back(settings: Path) -> None:
         "--max-new-tokens 0", "--max-new-tokens -1", "--max-new-tokens x", "--threads 0", "--fps 0", "--fps ²",
         "--prompt-ids 1,x", "--prompt-ids 1,,2", "--prompt-ids ²", "--temperature hot", "--temperature -0.1",
         "--temperature inf", "--top-k 1.5", "--top-k -1", "--top-p 1.1", "--min-p nan", "--repetition-penalty 0",
-        "--seed 1.5", "--ablate x", "--ablate 1.2.3", "--prompt A --prompt-ids 1",
+        "--seed 1.5", "--ablate x", "--ablate 1.2.3", "--scale 1.2", "--scale 1.2=x", "--prompt A --prompt-ids 1",
     ],
 )  # fmt: skip
 def test_values_that_make_no_sense_are_wrong_usage(arguments: str) -> None:

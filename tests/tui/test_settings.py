@@ -52,7 +52,7 @@ def test_every_setting_may_be_set(tmp_path: Path) -> None:
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
     lines += ["[keys]", *(f"{name} = {json.dumps(value)}" for name, value in keys.items())]
     assert read_settings(DEFAULTS, write(tmp_path, "# mine\n" + "\n".join(lines))) == settings | {"keys": keys}
-    one_run = {"chat", "system", "prompt", "prompt_file", "prompt_ids", "ablate", "step", "download"}
+    one_run = {"chat", "system", "prompt", "prompt_file", "prompt_ids", "ablate", "scale", "step", "download"}
     assert set(DEFAULTS) - set(settings) - {"keys"} == one_run
 
 

@@ -20,7 +20,7 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from cutaway.core.cache import ActivationCache, Floats
-from cutaway.core.edits import Edits
+from cutaway.core.editing import Edits
 from cutaway.core.events import AttentionDone, BlockDone, Embedded, Event, LogitsReady, MlpDone, Normalized
 from cutaway.core.models.attention import attention_pattern
 from cutaway.core.models.decoder import Decoder

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cutaway.core import CutawayError, ModelError, load_model
-from cutaway.core.edits import AblateHead, AblateMlp
+from cutaway.core.edits import AblateHead, AblateMlp, ScaleMlp
 from cutaway.core.events import ChatRendered, Tokenized
 from cutaway.core.models.model import Model
 from cutaway.core.tokenizer import load_tokenizer
@@ -77,7 +77,7 @@ def test_options_reach_the_run(fable: Model) -> None:
         fable,
         options(
             temperature=0.5, top_k=3, top_p=0.5, min_p=0.2, repetition_penalty=1.5, greedy=True, seed=9,
-            ignore_eos=True, ablate=["1.2", "3.mlp"], max_new_tokens=7,
+            ignore_eos=True, ablate=["1.2", "3.mlp"], scale=["0.mlp=2"], max_new_tokens=7,
         ),
         "A",
         "all",
@@ -86,7 +86,7 @@ def test_options_reach_the_run(fable: Model) -> None:
     assert begin == 0
     assert (sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p) == (0.5, 3, 0.5, 0.2)
     assert (sampling.repetition_penalty, sampling.greedy, sampling.seed) == (1.5, True, 9)
-    assert run.trace.edits == (AblateHead(1, 2), AblateMlp(3))
+    assert run.trace.edits == (AblateHead(1, 2), AblateMlp(3), ScaleMlp(0, 2.0))
     assert run.ignore_eos and run.max_new_tokens == 7 and run.trace.capture == "all"
 
 
@@ -96,6 +96,7 @@ def test_options_reach_the_run(fable: Model) -> None:
         ({"temperature": -1.0}, "temperature"),
         ({"top_p": 2.0}, "top_p"),
         ({"ablate": ["x"]}, "names no head"),
+        ({"scale": ["0.0"]}, "names no head or MLP with a factor"),
         ({"ablate": ["99.0"]}, "no layer 99"),
         ({"ablate": ["0.99"]}, "no head 99"),
         ({"model": "nowhere"}, "no model is called"),

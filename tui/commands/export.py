@@ -97,7 +97,7 @@ def _check_recorded(arguments: argparse.Namespace) -> None:
     from ...core.sampling import SamplingConfig
 
     settled = {field.name for field in fields(SamplingConfig)} | {"prompt", "prompt_file", "prompt_ids", "chat"}
-    settled |= {"system", "ablate", "max_new_tokens", "ignore_eos"}
+    settled |= {"system", "ablate", "scale", "max_new_tokens", "ignore_eos"}
     if typed := sorted(settled & vars(arguments).keys()):
         option = f"--{typed[0].replace('_', '-')}"
         raise UsageError(tr("a recording has its own {option}", option=option), hint=tr("leave it out"))

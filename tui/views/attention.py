@@ -14,7 +14,7 @@ from ...core.attention_stages import (
     head_vectors,
 )
 from ...core.catalogue import mark, tr
-from ...core.edits import AblateHead, Edit
+from ...core.edits import silences
 from ...core.errors import CutawayError
 from ...core.events import Floats
 from ...widgets.attention_map import AttentionView, Kind
@@ -82,7 +82,7 @@ def _map(
     seen = max(view.seen(query), 1)
     if not 0 <= key < seen:
         key = int(np.argmax(values[query - first, :seen]))
-    silent = any(is_silenced(edit, cursor, place.step) for edit in trace.edits)
+    silent = any(silences(edit, cursor.layer, cursor.head, place.step) for edit in trace.edits)
     return AttentionView(cursor.layer, cursor.head, values, first, labels, query, key, kind, done, silent)
 
 
@@ -102,9 +102,3 @@ def _vectors(moment: Moment, cursor: Cursor, stage: str, first: int, stop: int, 
             blocks, note = (), drawable(str(error), spaces=False)
     labels = tuple(cell.text for cell in moment.cells[:stop])
     return VectorsView(layer, head, tr(VECTORS[stage]), blocks, first, labels, query, note)
-
-
-def is_silenced(edit: Edit, cursor: Cursor, step: int) -> bool:
-    """Whether *edit* silences the head looked at, when the scores of *step* were computed."""
-    place = (cursor.layer, cursor.head)
-    return isinstance(edit, AblateHead) and (edit.layer, edit.head) == place and edit.since <= step

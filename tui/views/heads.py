@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 from ...core.cache import Floats
-from ...core.edits import AblateHead
+from ...core.edits import silences
 from ...core.overview import Overview, block_size
 from ...core.trace import Trace
 from ...widgets.heads_map import HeadsView
@@ -39,9 +40,9 @@ def heads_view(moment: Moment, cursor: Cursor, found: HeadsFound) -> HeadsView:
     """The maps of *found*, the head looked at among them."""
     config = moment.trace.model.config
     silent = {
-        (edit.layer, edit.head)
-        for edit in moment.trace.edits
-        if isinstance(edit, AblateHead) and edit.since <= found.step
+        (layer, head)
+        for layer, head in product(range(config.layers), range(config.heads))
+        if any(silences(edit, layer, head, found.step) for edit in moment.trace.edits)
     }
     return HeadsView(
         maps=found.maps,

@@ -13,7 +13,7 @@ from cutaway.core.edits import AblateHead, AblateMlp, ForceToken
 from cutaway.tui.cursor import Cursor
 from cutaway.tui.moment import Moment
 from cutaway.tui.stages import ATTENTION, Place
-from cutaway.tui.views.attention import attention_view, is_silenced
+from cutaway.tui.views.attention import attention_view
 from cutaway.widgets.attention_map import AttentionView, Layout
 from cutaway.widgets.vector_blocks import VectorsView
 
@@ -239,5 +239,3 @@ def test_a_silenced_head_says_so_from_the_step_on_that_it_is(a_run: MakeRun) -> 
         if a_map(moment, Cursor(layer=layer, head=head), run.end(step)).silent
     }
     assert silent == {(3, 1, 2), (4, 1, 2)}
-    assert is_silenced(AblateHead(1, 2, since=3), Cursor(layer=1, head=2), 3)
-    assert not is_silenced(AblateMlp(1), Cursor(layer=1, head=2), 3)

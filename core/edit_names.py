@@ -1,0 +1,109 @@
+"""Edits as people write them and as recordings keep them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+from .catalogue import tr
+from .edits import (
+    AblateHead,
+    AblateMlp,
+    Edit,
+    ForceToken,
+    PatchHead,
+    PatchMlp,
+    PatchResidual,
+    ScaleHead,
+    ScaleMlp,
+)
+from .errors import ModelError
+
+_KINDS: dict[str, type[Edit]] = {
+    "ablate_head": AblateHead,
+    "ablate_mlp": AblateMlp,
+    "scale_head": ScaleHead,
+    "scale_mlp": ScaleMlp,
+    "patch_head": PatchHead,
+    "patch_mlp": PatchMlp,
+    "patch_residual": PatchResidual,
+    "force_token": ForceToken,
+}
+
+
+def parse_ablation(text: str) -> AblateHead | AblateMlp:
+    """Read ``L.H`` or ``L.mlp`` as the command line takes it.
+
+    Raises `ModelError` when the text is neither.
+    """
+    if part := _part(text):
+        layer, head = part
+        return AblateMlp(layer) if head is None else AblateHead(layer, head)
+    raise ModelError(
+        tr("“{text}” names no head and no MLP", text=text),
+        where="--ablate",
+        hint=tr("write LAYER.HEAD, as in 2.5, or LAYER.mlp, as in 2.mlp"),
+    )
+
+
+def parse_scaling(text: str) -> ScaleHead | ScaleMlp:
+    """Read ``L.H=FACTOR`` or ``L.mlp=FACTOR`` as the command line takes it.
+
+    Raises `ModelError` when the text is neither.
+    """
+    name, _, number = text.partition("=")
+    part = _part(name)
+    if part and re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{0,9})?", number):
+        layer, head = part
+        return ScaleMlp(layer, float(number)) if head is None else ScaleHead(layer, head, float(number))
+    raise ModelError(
+        tr("“{text}” names no head or MLP with a factor", text=text),
+        where="--scale",
+        hint=tr("write LAYER.HEAD=FACTOR, as in 2.5=0.5, or LAYER.mlp=FACTOR, as in 2.mlp=2"),
+    )
+
+
+def edit_name(edit: Edit) -> str:
+    """The edit as the command line writes it; a patch as ``part@position``, a forced token as ``step:id``."""
+    match edit:
+        case AblateHead(layer=layer, head=head):
+            return f"{layer}.{head}"
+        case AblateMlp(layer=layer):
+            return f"{layer}.mlp"
+        case ScaleHead(layer=layer, head=head, factor=factor):
+            return f"{layer}.{head}={factor:g}"
+        case ScaleMlp(layer=layer, factor=factor):
+            return f"{layer}.mlp={factor:g}"
+        case PatchHead(layer=layer, head=head, position=position):
+            return f"{layer}.{head}@{position}"
+        case PatchMlp(layer=layer, position=position):
+            return f"{layer}.mlp@{position}"
+        case PatchResidual(layer=layer, position=position):
+            return f"{layer}@{position}"
+        case ForceToken(step=step, id=id):
+            return f"{step}:{id}"
+
+
+def edit_to_dict(edit: Edit) -> dict[str, Any]:
+    """The edit as recordings keep it: its kind and its fields."""
+    kind = next(name for name, cls in _KINDS.items() if type(edit) is cls)
+    return {"kind": kind} | {field.name: getattr(edit, field.name) for field in fields(edit)}
+
+
+def edit_from_dict(data: dict[str, Any]) -> Edit:
+    """The reverse of `edit_to_dict`; raises KeyError, TypeError or ValueError on anything else."""
+    values = {name: _READ.get(name, int)(value) for name, value in data.items() if name != "kind"}
+    return _KINDS[data["kind"]](**values)
+
+
+_READ: dict[str, Callable[[Any], Any]] = {"factor": float, "values": lambda numbers: tuple(map(float, numbers))}
+"""How fields are read that are not whole numbers."""
+
+
+def _part(text: str) -> tuple[int, int | None] | None:
+    """Layer and head of ``L.H``, no head of ``L.mlp``; None for any other text."""
+    if match := re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9}|mlp)", text):
+        return int(match[1]), None if match[2] == "mlp" else int(match[2])
+    return None
