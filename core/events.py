@@ -171,7 +171,6 @@ class Finished(Event):
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view of *array* that cannot be written through."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    """*array* itself, which from now on cannot be written to."""
+    array.setflags(write=False)
+    return array

@@ -22,8 +22,8 @@ def layer_norm(x: Floats, weight: Floats, bias: Floats, epsilon: float) -> Float
     """
     width = x.shape[-1]
     centred = x - np.add.reduce(x, axis=-1, keepdims=True) / np.float32(width)  # [n, D]
-    variance = np.add.reduce(centred * centred, axis=-1, keepdims=True) / np.float32(width)  # [n, 1]
-    centred /= np.sqrt(variance + np.float32(epsilon))
+    variance = np.vecdot(centred, centred) / np.float32(width)  # [n]
+    centred /= np.sqrt(variance + np.float32(epsilon))[..., None]
     centred *= weight
     centred += bias
     return centred
@@ -56,18 +56,17 @@ def mask_future_in_place(scores: Floats, start: int) -> Floats:
     """Set scores [..., n, T] to −inf where a key comes after its query; query row i stands at *start* + i."""
     queries, keys = scores.shape[-2:]
     if queries > 1:
-        future = np.arange(keys) > np.arange(start, start + queries)[:, None]  # [n, T]
-        np.copyto(scores, np.float32(-np.inf), where=future)
+        future = np.arange(start, keys) > np.arange(start, start + queries)[:, None]  # [n, T − start]
+        np.copyto(scores[..., start:], np.float32(-np.inf), where=future)
     return scores
 
 
 def gelu_tanh(x: Floats) -> Floats:
     """GELU in its tanh form, ½x(1 + tanh(√(2/π)(x + 0.044715x³))) (Hendrycks and Gimpel, arXiv:1606.08415)."""
     inner = x * x
-    inner *= np.float32(0.044715)
-    inner += np.float32(1.0)
+    inner *= _GELU_SCALE * np.float32(0.044715)
+    inner += _GELU_SCALE
     inner *= x
-    inner *= _GELU_SCALE
     np.tanh(inner, out=inner)
     inner += np.float32(1.0)
     inner *= x

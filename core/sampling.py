@@ -163,10 +163,7 @@ class Chain:
     def draw(self, uniform: float) -> int:
         """The first id, ascending, whose cumulative probability exceeds *uniform* in [0, 1)."""
         final = self.stages[-1]
-        cumulative = np.cumsum(final.kept_values)
-        index = int(np.searchsorted(cumulative, uniform, side="right"))
-        if index == cumulative.size:  # rounding left the sum a hair under uniform
-            index = int(np.flatnonzero(final.kept_values)[-1])
+        index = drawn(final.kept_values, uniform)
         return index if final.ids is None else int(final.ids[index])
 
     def probability(self, id: int) -> float:
@@ -242,12 +239,22 @@ def temper(scores: Scores, temperature: float) -> Scores:
     return tempered
 
 
-def top_k(scores: Scores, k: int) -> Ids:
+_GROUP = 64
+"""Scores of which only the best is ranked, to find out which of a large vocabulary are worth ranking."""
+
+
+def top_k(scores: NDArray[np.floating[Any]], k: int) -> Ids:
     """Indices, ascending, of the k best scores and of every score tied with the k-th (Fan et al. 2018)."""
     if k >= scores.size:
         return np.arange(scores.size)
-    threshold = np.partition(scores, scores.size - k)[scores.size - k]
-    return np.flatnonzero(scores >= threshold)
+    groups = scores[: scores.size - scores.size % _GROUP].reshape(-1, _GROUP).max(axis=1)
+    if groups.size < k:
+        groups = scores
+    # The k-th best group has a score no better than the k-th best of all, so none of those is lost here.
+    near = np.flatnonzero(scores >= np.partition(groups, groups.size - k)[groups.size - k])
+    found = scores[near]
+    best: Ids = near[found >= np.partition(found, found.size - k)[found.size - k]]
+    return best
 
 
 def top_p(scores: Scores, p: float) -> Ids:
@@ -274,10 +281,27 @@ def normalised(scores: Scores) -> tuple[Scores, float]:
     """Probabilities [m] of *scores* [m], the maximum subtracted first, and log Σ exp(scores)."""
     best = scores.max()
     with np.errstate(over="ignore"):  # scores may lie farther apart than any number
-        weights: Scores = np.exp(scores - best)
+        weights: Scores = scores - best
+        np.exp(weights, out=weights)
     total = weights.sum()
     weights /= total
     return weights, float(best + np.log(total))
+
+
+_SPAN = 512
+"""Probabilities that are summed before one of them is looked for: adding up all of a large vocabulary is slow."""
+
+
+def drawn(probabilities: Scores, uniform: float) -> int:
+    """The first index whose cumulative probability exceeds *uniform* in [0, 1)."""
+    reached = np.cumsum(np.add.reduceat(probabilities, np.arange(0, probabilities.size, _SPAN)))
+    span = int(np.searchsorted(reached, uniform, side="right"))
+    start, before = span * _SPAN, reached[span - 1] if span else 0.0
+    within = before + np.cumsum(probabilities[start : start + _SPAN])
+    index = start + int(np.searchsorted(within, uniform, side="right"))
+    if index < start + within.size:
+        return index
+    return int(np.flatnonzero(probabilities[:index])[-1])  # rounding left the sum a hair under uniform
 
 
 def softmax(scores: Scores) -> Scores:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .sampling import STAGES, Chain
+from .sampling import STAGES, Chain, top_k
 
 BEST = 256
 """Candidates that the compact form keeps of each step, beside the drawn one."""
@@ -96,20 +96,10 @@ def candidates(chain: Chain, drawn: int, count: int = BEST) -> Candidates:
     )
 
 
-_GROUP = 64
-"""Scores of which only the best is sorted: most of a large vocabulary then never is."""
-
-
 def best_ids(scores: NDArray[np.floating[Any]], count: int) -> NDArray[np.int64]:
     """Ids of the *count* best scores, by descending score, then lowest id."""
-    count = min(count, scores.size)
-    best = scores[: scores.size - scores.size % _GROUP].reshape(-1, _GROUP).max(axis=1)
-    if best.size < count:
-        best = scores
-    # the count-th best group holds no more than the count-th best score, so none of those is lost
-    threshold = np.partition(best, best.size - count)[best.size - count]
-    at_least = np.flatnonzero(scores >= threshold)
-    return at_least[np.argsort(-scores[at_least], kind="stable")[:count]]
+    ids = top_k(scores, count)
+    return ids[np.argsort(-scores[ids], kind="stable")[:count]]
 
 
 def _removed_by(chain: Chain, ids: NDArray[np.int64]) -> NDArray[np.uint8]:

@@ -53,7 +53,8 @@ class SeparateProjection:
         if self.key_norm is not None:
             key = self.key_norm(key)
         if self.rotary is not None:
-            query, key = self.rotary(query, start), self.rotary(key, start)
+            turned = self.rotary(np.concatenate((query, key)), start)  # [H + K, n, d]
+            query, key = turned[: len(query)], turned[len(query) :]
         return query, key, value
 
     def _heads(self, joined: Floats) -> Floats:
@@ -80,6 +81,10 @@ class Attention:
         return self.output(joined)
 
 
+_QUERIES = 64
+"""Queries whose weights are computed at a time: no more of their future than this is computed, to be masked."""
+
+
 def attention_pattern(query: Floats, key: Floats, scale: float, start: int) -> Floats:
     """softmax(q·kᵀ·scale + causal mask): [H, n, d], [K, T, d] -> [H, n, T].
 
@@ -88,7 +93,21 @@ def attention_pattern(query: Floats, key: Floats, scale: float, start: int) -> F
     """
     H, n, d = query.shape
     K, T, _ = key.shape
-    scores = (query.reshape(K, H // K * n, d) @ key.transpose(0, 2, 1)).reshape(H, n, T)
+    if n <= _QUERIES:
+        scores = (query.reshape(K, H // K * n, d) @ key.transpose(0, 2, 1)).reshape(H, n, T)
+        return _weights_in_place(scores, scale, start)
+    weights = np.zeros((K, H // K, n, T), np.float32)
+    grouped = query.reshape(K, H // K, n, d)
+    for first in range(0, n, _QUERIES):
+        seen = min(start + first + _QUERIES, T)  # keys that these queries may look at
+        scores = weights[:, :, first : first + _QUERIES, :seen]
+        np.matmul(grouped[:, :, first : first + _QUERIES], key[:, None, :seen].swapaxes(2, 3), out=scores)
+        _weights_in_place(scores, scale, start + first)
+    return weights.reshape(H, n, T)
+
+
+def _weights_in_place(scores: Floats, scale: float, start: int) -> Floats:
+    """Turn products of queries and keys [..., n, T] into weights."""
     scores *= np.float32(scale)
     return ops.softmax_in_place(ops.mask_future_in_place(scores, start))
 

@@ -35,6 +35,10 @@ class Rotary:
         """How a row is seen as pairs."""
         self._axis = -1 if config.interleaved else -2
         """The axis along which a pair lies."""
+        self._swapped = (
+            (..., slice(None, None, -1)) if config.interleaved else (..., slice(None, None, -1), slice(None))
+        )
+        """Where in the pairs (a, b) the pairs (b, a) are."""
         self._tables = self._computed(min(positions, _FIRST_TABLE))
 
     def __call__(self, x: Floats, start: int) -> Floats:  # [H, n, d] -> [H, n, d]
@@ -45,7 +49,7 @@ class Rotary:
             tables = self._tables = self._computed(max(min(2 * len(tables[0]), self._positions), stop))
         pairs = x.reshape(*x.shape[:2], *self._pairs)
         turned = pairs * tables[0][start:stop]
-        turned += np.flip(pairs, self._axis) * tables[1][start:stop]
+        turned += pairs[self._swapped] * tables[1][start:stop]
         return turned.reshape(x.shape)
 
     def _computed(self, count: int) -> tuple[Floats, Floats]:
