@@ -3,8 +3,9 @@
 Run with ``python -m benchmarks.peers --python PEERS/bin/python`` from the repository, where PEERS is an environment
 with ``llama-cpp-python``, ``torch`` and ``transformers``; what is missing there is left out. A GPT-2 of random weights
 is written once, as safetensors and as a float32 GGUF. Cutaway keeps its default capture, Transformers returns its
-attentions, llama.cpp shows nothing. Rates are medians over rounds that lie close in time; every process uses as many
-threads.
+attentions, llama.cpp shows nothing. Figures are medians over rounds that lie close in time; every process uses as
+many threads. Beside each figure stands by how much Cutaway is faster (below 1: slower). Opening is from the
+checkpoint's name to the first token after one; starting Python and importing are left out.
 """
 
 from __future__ import annotations
@@ -28,40 +29,71 @@ GPT2_MINI = {"n_layer": 4, "n_head": 8, "n_embd": 512, "n_positions": 1024, "voc
 SHAPES = {"124M": GPT2_SMALL, "mini": GPT2_MINI}
 
 CUTAWAY = """
-import sys, time, json, numpy
+import sys, time, json, statistics
 from threadpoolctl import threadpool_limits
-threadpool_limits(int(sys.argv[3]))
-from cutaway.core import load_model
+from cutaway.core import Generation, SamplingConfig, load_model
 from cutaway.core.benchmark import measure
-speed = measure(load_model(sys.argv[1]), 32, int(sys.argv[2]))
-print(json.dumps({"decode": speed.decode_tokens_per_second, "limit": speed.limit_tokens_per_second}))
+from cutaway.core.events import TokenChosen
+threadpool_limits(int(sys.argv[3]))
+
+def first_token(model, prompt):
+    begun = time.perf_counter()
+    next(event for event in Generation(model, range(prompt), SamplingConfig(seed=0)) if isinstance(event, TokenChosen))
+    return time.perf_counter() - begun
+
+begun = time.perf_counter()
+model = load_model(sys.argv[1])
+first_token(model, 1)
+opened = time.perf_counter() - begun
+speed = measure(model, 32, int(sys.argv[2]))
+prefill = statistics.median(first_token(model, 512) for _ in range(3))
+limit = speed.limit_tokens_per_second
+print(json.dumps({"decode": speed.decode_tokens_per_second, "open": opened, "prefill": prefill, "limit": limit}))
 """
 
 LLAMA_CPP = """
 import sys, time, json, statistics
 from llama_cpp import Llama
-model = Llama(sys.argv[1] + "/model.gguf", n_ctx=1024, n_threads=int(sys.argv[3]), verbose=False, n_threads_batch=1)
-model.eval(list(range(32)))
-steps = []
-for token in range(int(sys.argv[2])):
-    begun = time.perf_counter(); model.eval([token % 1000]); steps.append(time.perf_counter() - begun)
-print(json.dumps({"decode": 1 / statistics.median(steps)}))
+threads = int(sys.argv[3])
+
+def seconds(ids):
+    begun = time.perf_counter(); model.eval(ids); return time.perf_counter() - begun
+
+begun = time.perf_counter()
+model = Llama(sys.argv[1] + "/model.gguf", n_ctx=1024, n_threads=threads, n_threads_batch=threads, verbose=False)
+model.eval([0])
+opened = time.perf_counter() - begun
+model.reset(); model.eval(list(range(32)))
+steps = [seconds([token % 1000]) for token in range(int(sys.argv[2]))]
+prefills = []
+for _ in range(3):
+    model.reset(); prefills.append(seconds(list(range(512))))
+figures = {"decode": 1 / statistics.median(steps), "open": opened, "prefill": statistics.median(prefills)}
+print(json.dumps(figures))
 """
 
 TRANSFORMERS = """
 import sys, time, json, statistics, torch
 from transformers import GPT2LMHeadModel
 torch.set_num_threads(int(sys.argv[3]))
-model = GPT2LMHeadModel.from_pretrained(sys.argv[1], attn_implementation="eager").eval()
+
+def run(ids, past=None):
+    begun = time.perf_counter()
+    out = model(torch.tensor([ids]), past_key_values=past, use_cache=True, output_attentions=True, logits_to_keep=1)
+    return out.past_key_values, time.perf_counter() - begun
+
 with torch.inference_mode():
-    out = model(torch.arange(32)[None], use_cache=True, output_attentions=True)
+    begun = time.perf_counter()
+    model = GPT2LMHeadModel.from_pretrained(sys.argv[1], attn_implementation="eager").eval()
+    run([0])
+    opened = time.perf_counter() - begun
+    past, _ = run(list(range(32)))
     steps = []
     for token in range(int(sys.argv[2])):
-        begun = time.perf_counter()
-        ids = torch.tensor([[token % 1000]])
-        out = model(ids, past_key_values=out.past_key_values, use_cache=True, output_attentions=True)
-        steps.append(time.perf_counter() - begun)
-print(json.dumps({"decode": 1 / statistics.median(steps)}))
+        past, seconds = run([token % 1000], past)
+        steps.append(seconds)
+    prefill = statistics.median(run(list(range(512)))[1] for _ in range(3))
+print(json.dumps({"decode": 1 / statistics.median(steps), "open": opened, "prefill": prefill}))
 """
 
 
@@ -100,7 +132,7 @@ def write_gguf(folder: Path, shape: dict[str, int]) -> None:
     writer.close()
 
 
-def rate(python: str, code: str, folder: Path, tokens: int, threads: int) -> dict[str, float] | None:
+def measured(python: str, code: str, folder: Path, tokens: int, threads: int) -> dict[str, float] | None:
     """What *code* measures in a process of its own; None where *python* cannot run it."""
     environment = os.environ | {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
     arguments = [python, "-c", code, str(folder), str(tokens), str(threads)]
@@ -124,21 +156,27 @@ def main() -> None:
         ("Cutaway", sys.executable, CUTAWAY), ("llama.cpp", arguments.python, LLAMA_CPP),
         ("Transformers", arguments.python, TRANSFORMERS),
     )  # fmt: skip
-    found: dict[str, list[float]] = defaultdict(list)
-    limits = []
+    found: dict[str, list[dict[str, float]]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_random_model(folder, SHAPES[arguments.shape])
         write_gguf(folder, SHAPES[arguments.shape])
         for _ in range(arguments.rounds):
             for peer, python, code in peers:
-                if figures := rate(python, code, folder, arguments.tokens, arguments.threads):
-                    found[peer].append(figures["decode"])
-                    limits += [figures["limit"]] if "limit" in figures else []
-    ours = median(found["Cutaway"])
-    for peer, rates in found.items():
-        print(f"{peer:<14}{median(rates):8.1f} tokens/s   {ours / median(rates):5.2f}")
-    print(f"{'limit':<14}{median(limits):8.1f} tokens/s   {ours / median(limits):5.2f}")
+                if figures := measured(python, code, folder, arguments.tokens, arguments.threads):
+                    found[peer].append(figures)
+    medians = {
+        peer: {what: median(each[what] for each in rounds) for what in rounds[0]} for peer, rounds in found.items()
+    }
+    ours = medians["Cutaway"]
+    limit = ours.pop("limit")
+    print(f"{'':<14}{'decoding':>24}{'512 tokens at once':>24}{'opened, first token':>24}")
+    for peer, figures in medians.items():
+        decode = f"{figures['decode']:.1f}/s {ours['decode'] / figures['decode']:7.2f}"
+        seconds = [f"{figures[what]:.3f} s {figures[what] / ours[what]:7.2f}" for what in ("prefill", "open")]
+        print(f"{peer:<14}{decode:>24}{seconds[0]:>24}{seconds[1]:>24}")
+    decode = f"{limit:.1f}/s {ours['decode'] / limit:7.2f}"
+    print(f"{'limit':<14}{decode:>24}")
 
 
 if __name__ == "__main__":

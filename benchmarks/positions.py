@@ -1,0 +1,148 @@
+"""What a decode step costs at every position: a line, whose slope should be attention's own.
+
+Run with ``python -m benchmarks.positions`` from the repository; ``--plot FILE`` draws it as an SVG. A GPT-2 of 124M's
+shape with random weights writes to the end of its context. Then, at positions in between, attention alone is computed
+for all its layers from the same rows, with the matrices read in between as a step would, so that the processor's cache
+is as cold. Both are fitted by a line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.engine import GPT2_SMALL, write_random_model
+from cutaway.core import Generation, SamplingConfig, load_model
+from cutaway.core.models.attention import attention_mixed, attention_pattern
+from cutaway.core.trace import Trace
+
+SPAN = 32
+"""Steps whose median is one point."""
+REPEATS = 7
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Line:
+    """Milliseconds by position: points, and the line through them."""
+
+    positions: Floats
+    milliseconds: Floats
+
+    @property
+    def fit(self) -> tuple[float, float]:
+        """Slope in milliseconds per 1,000 positions, and what it begins with."""
+        slope, start = np.polyfit(self.positions, self.milliseconds, 1)
+        return float(slope) * 1000, float(start)
+
+    @property
+    def straightness(self) -> float:
+        """The share of the variance that the line explains (R²)."""
+        return float(np.corrcoef(self.positions, self.milliseconds)[0, 1] ** 2)
+
+
+def steps(trace: Trace) -> Line:
+    """What the steps of *trace* took, the first left out: a median for every `SPAN` of them."""
+    seconds = np.array([step.seconds for step in trace.steps[1:]])
+    starts = range(0, len(seconds) - SPAN + 1, SPAN)
+    first = len(trace.prompt_ids) + 1
+    return Line(
+        np.array([first + start + SPAN / 2 for start in starts]),
+        np.array([1000 * median(seconds[start : start + SPAN]) for start in starts]),
+    )
+
+
+def attention(trace: Trace) -> Line:
+    """What attention over all keys takes in all layers, at some positions."""
+    positions = range(SPAN, trace.positions + 1, SPAN)
+    return Line(np.array(positions, np.float64), np.array([1000 * _attend(trace, T) for T in positions]))
+
+
+def _attend(trace: Trace, T: int) -> float:
+    """Seconds of attention over *T* keys in all layers, a median."""
+    rows, decoder, times = trace.cache.rows, trace.decoder, []
+    for _ in range(REPEATS):
+        total = 0.0
+        for layer, block in enumerate(decoder.blocks):
+            block.mlp.hidden(rows.residual[layer, T - 1 : T])  # drives what went before out of the cache
+            query, key, value = rows.query[layer, :, T - 1 : T], rows.key[layer, :, :T], rows.value[layer, :, :T]
+            begun = perf_counter()
+            attention_mixed(attention_pattern(query, key, block.attention.scale, T - 1), value)
+            total += perf_counter() - begun
+        times.append(total)
+    return median(times)
+
+
+def plot(whole: Line, alone: Line) -> str:
+    """Both as an SVG, 640 by 360: points and lines."""
+    left, right, top, bottom = 60.0, 620.0, 20.0, 320.0
+    most = 1.1 * float(max(whole.milliseconds))
+
+    def x(position: float) -> float:
+        return left + (right - left) * position / 1024
+
+    def y(milliseconds: float) -> float:
+        return bottom - (bottom - top) * milliseconds / most
+
+    def drawn(line: Line, colour: str, name: str) -> str:
+        slope, start = line.fit
+        ends = f'x1="{x(0):.1f}" y1="{y(start):.1f}" x2="{x(1024):.1f}" y2="{y(start + slope * 1.024):.1f}"'
+        points = "".join(
+            f'<circle cx="{x(a):.1f}" cy="{y(b):.1f}" r="2.5" fill="{colour}"/>'
+            for a, b in zip(line.positions, line.milliseconds, strict=True)
+        )
+        label = f"{name}: {start:.1f} ms + {slope:.1f} ms per 1,000 positions"
+        return (
+            f'<line {ends} stroke="{colour}" stroke-opacity="0.5"/>{points}'
+            f'<text x="{x(40):.0f}" y="{y(start + slope * 0.04) - 12:.0f}" fill="{colour}">{label}</text>'
+        )
+
+    marks: list[Any] = [
+        f'<text x="{x(position):.0f}" y="{bottom + 18:.0f}" text-anchor="middle">{position:,}</text>'
+        for position in range(0, 1025, 256)
+    ]
+    marks += [
+        f'<text x="{left - 8:.0f}" y="{y(value) + 4:.0f}" text-anchor="end">{value:.0f}</text>'
+        for value in np.linspace(0, most, 5)
+    ]
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 360" font-family="sans-serif" font-size="12">'
+        '<rect width="640" height="360" fill="#ffffff"/>'
+        f'<path d="M{left} {top}V{bottom}H{right}" fill="none" stroke="#888888"/>{"".join(marks)}'
+        f'<text x="{left - 40:.0f}" y="{top - 6:.0f}">ms a step</text>'
+        f'<text x="{right:.0f}" y="{bottom + 34:.0f}" text-anchor="end">position</text>'
+        f"{drawn(whole, '#1f5fa8', 'a whole step')}{drawn(alone, '#b5541c', 'attention alone')}</svg>\n"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", help="an existing model instead of the random one")
+    parser.add_argument("--plot", type=Path, help="where to draw both lines")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if arguments.model is None:
+            write_random_model(Path(folder), GPT2_SMALL)
+        model = load_model(arguments.model or folder)
+        run = Generation(model, [1, 2, 3], SamplingConfig(seed=0), max_new_tokens=1022, ignore_eos=True)
+        for _ in run:
+            pass
+        whole, alone = steps(run.trace), attention(run.trace)
+    for name, line in (("a whole step", whole), ("attention alone", alone)):
+        slope, start = line.fit
+        print(f"{name:<16} {start:6.2f} ms + {slope:5.2f} ms per 1,000 positions   R² {line.straightness:.3f}")
+    if arguments.plot:
+        arguments.plot.write_text(plot(whole, alone), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
