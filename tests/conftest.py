@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, configuration, settings
 
 SPOKEN = ("NO_COLOR", "TEXTUAL", "COLORTERM", "SSH_CONNECTION", "CUTAWAY_", "HF_", "HUGGINGFACE_")
 """How the names of variables begin that would change what is drawn, or what is opened."""
@@ -16,6 +17,17 @@ for name in [name for name in os.environ if name.startswith(SPOKEN)]:
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
 if constants := sys.modules.get("textual.constants"):  # a pytest plugin was quicker; it reads the variables once
     importlib.reload(constants)
+
+configuration.set_hypothesis_home_dir(Path(__file__).parents[1] / ".pytest_cache" / "hypothesis")
+settings.register_profile(
+    "cutaway",
+    derandomize=True,  # a test that fails fails again
+    database=None,
+    deadline=None,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("cutaway")
 
 
 @pytest.fixture(scope="session")

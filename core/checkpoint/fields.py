@@ -14,6 +14,9 @@ from .json_text import shown
 MOST = 2**31 - 1
 """The largest count of anything that a model is believed to have."""
 
+LEAST = 1e-30
+"""The smallest number above 0 that is believed, and the largest is 1 over it: products with it stay within float32."""
+
 T = TypeVar("T")
 
 
@@ -46,19 +49,22 @@ class Fields:
         raise self.wrong(name, message)
 
     def fraction(self, name: str, default: float | None = None) -> float:
-        """Return a number above 0 and at most 1."""
-        value = self.values.get(name, default)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1:
-            return float(value)
-        message = tr("{field} should be a number above 0 and at most 1, but is {value}", field=name, value=shown(value))
-        raise self.wrong(name, message)
+        """Return a number from `LEAST` to 1."""
+        return self.positive(name, default, most=1)
 
-    def positive(self, name: str, default: float | None = None) -> float:
-        """Return a finite number above 0."""
+    def positive(self, name: str, default: float | None = None, *, most: float = 1 / LEAST) -> float:
+        """Return a number from `LEAST` to *most*."""
         value = self.values.get(name, default)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < MOST**4:
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and LEAST <= value <= most:
             return float(value)
-        raise self.wrong(name, tr("{field} should be a number above 0, but is {value}", field=name, value=shown(value)))
+        message = tr(
+            "{field} should be a number from {least:g} to {most:g}, but is {value}",
+            field=name,
+            least=LEAST,
+            most=most,
+            value=shown(value),
+        )
+        raise self.wrong(name, message)
 
     def flag(self, name: str, default: bool | None = None) -> bool:
         """Return true or false."""

@@ -147,16 +147,21 @@ def _yarn(rope: Fields, positions: int) -> dict[str, Any]:
     }
 
 
+_MOST_SHARPENED = 1e6
+"""The largest of YaRN's factors of attention that is believed: scores grow with its square."""
+
+
 def _attention_factor(rope: Fields, factor: float) -> float:
     """How much YaRN sharpens attention: given, or 0.1·ln(factor) + 1 (Peng et al. 2023, arXiv:2309.00071, 3.4)."""
     if rope.get("attention_factor") is not None:
-        return rope.positive("attention_factor")
+        return rope.positive("attention_factor", most=_MOST_SHARPENED)
 
     def grown(scale: float) -> float:
         return 0.1 * scale * math.log(factor) + 1.0 if factor > 1 else 1.0
 
     if rope.get("mscale") and rope.get("mscale_all_dim"):
-        return grown(rope.positive("mscale")) / grown(rope.positive("mscale_all_dim"))
+        sharpened, all_over = (rope.positive(name, most=_MOST_SHARPENED) for name in ("mscale", "mscale_all_dim"))
+        return grown(sharpened) / grown(all_over)
     return grown(1.0)
 
 

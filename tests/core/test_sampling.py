@@ -58,23 +58,6 @@ def test_active_stages(config: SamplingConfig, active: set[str]) -> None:
         before = stage
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_no_stage_brings_a_token_back(seed: int) -> None:
-    stages = ALL.stages(random(200, seed), [3, 3, 7])
-    for stage in stages:
-        assert stage.values.shape == stage.kept.shape == (200,)
-        assert stage.values.dtype == np.float64
-        assert stage.kept.dtype == np.bool_
-        assert stage.count == stage.kept.sum() > 0
-    for before, after in zip(stages, stages[1:], strict=False):
-        assert not (after.kept & ~before.kept).any()
-        if after.name != "final":
-            assert (after.kept == (after.values > -np.inf)).all()
-    np.testing.assert_array_equal(stages[-1].values, ALL.distribution(random(200, seed), [3, 3, 7]))
-    assert stages[-1].values.sum() == pytest.approx(1, abs=1e-12)
-    assert (stages[-1].kept == (stages[-1].values > 0)).all()
-
-
 def test_raw_values_are_the_scores_given() -> None:
     logits = random(50)
     np.testing.assert_array_equal(ALL.stages(logits, [1])[0].values, logits.astype(np.float64))
@@ -228,15 +211,6 @@ def test_the_draw_skips_removed_tokens() -> None:
     chain = Chain(SamplingConfig(top_k=2), [0.0, 5.0, 1.0, 5.0])
     assert [chain.draw(uniform) for uniform in (0.0, 0.499, 0.5, ALMOST_ONE)] == [1, 1, 3, 3]
     assert [chain.probability(id) for id in range(4)] == [0, 0.5, 0, 0.5]
-
-
-@pytest.mark.parametrize("config", [SamplingConfig(), ALL, SamplingConfig(temperature=0.3, top_p=0.6)])
-def test_the_draw_against_the_rule(config: SamplingConfig) -> None:
-    logits = random(100)
-    chain = Chain(config, logits, [4, 5])
-    cumulative = np.cumsum(config.distribution(logits, [4, 5]))
-    for uniform in np.random.default_rng(0).random(200):
-        assert chain.draw(uniform) == next(id for id in range(100) if cumulative[id] > uniform)
 
 
 def test_probabilities_of_single_tokens() -> None:
