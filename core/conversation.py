@@ -4,6 +4,9 @@ The model's own template writes the conversation as text at every turn, and that
 what the last turn left in the cache, rows are reused; from where it differs, they are computed. A template that
 leaves out what a model thought, or cuts old messages short, is thereby obeyed. So is the tokenizer: what a model wrote
 in unusual tokens is read again in the usual ones.
+
+A run holds its rows and scores, so a conversation keeps those of its last two turns: the one to go on from, and the one
+to answer the last message from once more. Of older turns it keeps the words.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import Any
 
 from .cache import Capture
 from .chat import Message, answer_end, messages_of, write_chat
-from .edits import Edit
+from .edits import Edit, ForceToken, Lasting
 from .generation import Generation
 from .models.model import Model
 from .sampling import SamplingConfig
@@ -26,16 +29,31 @@ class Turn:
     """What was said to the model, and the run that answers."""
 
     question: str
-    generation: Generation
+    generation: Generation | None
+    """None in a turn that is long over."""
+    said: str = ""
+    """The answer, where the run is gone."""
+    edits: tuple[Edit, ...] = ()
+    """What the next turn takes over of the run's edits, where the run is gone."""
 
     @property
     def answer(self) -> str:
         """The model's answer so far, without the token that ends it."""
         run = self.generation
+        if run is None:
+            return self.said
         ids = [step.id for step in run.trace.steps]
         if ids and ids[-1] in run.end_ids:
             ids.pop()
         return run.model.tokenizer.decode(ids)
+
+    def without_run(self) -> Turn:
+        """The turn in words, for when nobody will go on from its rows."""
+        if self.generation is None:
+            return self
+        kept = (edit for edit in self.generation.trace.edits if not isinstance(edit, ForceToken))
+        edits = (replace(edit, since=0) if isinstance(edit, Lasting) else edit for edit in kept)
+        return Turn(self.question, None, self.answer, tuple(dict.fromkeys(edits)))
 
 
 class Conversation:
@@ -85,7 +103,7 @@ class Conversation:
         chat = self._written(text)
         ids = self.model.tokenizer.encode(chat, special=True)
         generation = self._answer(ids, self._sampling(), prompt=text, chat=chat)
-        self.turns.append(Turn(text, generation))
+        self.turns = [*(turn.without_run() for turn in self.turns[:-1]), *self.turns[-1:], Turn(text, generation)]
         return generation
 
     def preview(self, text: str) -> list[int]:
@@ -101,20 +119,24 @@ class Conversation:
         self.turns[-1] = replace(self.turns[-1], generation=generation)
 
     def fork(self, turns: int | None = None) -> Conversation:
-        """Another conversation that has had the same turns, or only the first so many, and goes its own way."""
+        """Another conversation that has had the same turns, or only the first so many, and goes its own way.
+
+        Where the last of them has no run any more, the next one computes the whole text.
+        """
         fork = copy(self)
         fork.turns = self.turns[:turns]
         return fork
 
     def _answer(self, ids: Sequence[int], sampling: SamplingConfig, *, prompt: str, chat: str) -> Generation:
-        if self.turns:
-            last = self.turns[-1].generation
-            following = last.follow(ids, sampling, prompt=prompt, chat=chat)
-            last.close()
+        last = self.turns[-1] if self.turns else None
+        if last and last.generation:
+            following = last.generation.follow(ids, sampling, prompt=prompt, chat=chat)
+            last.generation.close()
             return following
         end = answer_end(self.model)
         ends = () if end is None else (end,)
-        return Generation(self.model, ids, sampling, prompt=prompt, chat=chat, end_ids=ends, **self._settings)
+        settings = self._settings | ({"edits": last.edits} if last else {})
+        return Generation(self.model, ids, sampling, prompt=prompt, chat=chat, end_ids=ends, **settings)
 
     def _sampling(self) -> SamplingConfig:
         """Every turn draws other numbers, and the same ones when the conversation is had again."""

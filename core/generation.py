@@ -87,7 +87,8 @@ class Generation(Iterator[Event]):
         self.model = model
         self.max_new_tokens = max_new_tokens
         self.ignore_eos = ignore_eos
-        self.end_ids = frozenset(end_ids).union(model.config.eos_ids)
+        more_ends = frozenset(id for id in end_ids if 0 <= id < model.config.vocabulary) - {*model.config.eos_ids}
+        self.end_ids = more_ends.union(model.config.eos_ids)
         self.trace = Trace(
             _facts(model),
             tuple(ids),
@@ -96,6 +97,7 @@ class Generation(Iterator[Event]):
             ActivationCache(model.config, len(ids) + max_new_tokens, capture),
             [(0, sampling)],
             tuple(edits),
+            end_ids=more_ends,
         )
         _keep_freed_memory()
         self._chat = chat
@@ -202,7 +204,8 @@ class Generation(Iterator[Event]):
         was recorded, since its rows would mean nothing to other weights.
         """
         _check_same(model, trace)
-        run = cls(model, trace.prompt_ids, max_new_tokens=max_new_tokens, ignore_eos=ignore_eos)
+        ends = trace.end_ids
+        run = cls(model, trace.prompt_ids, max_new_tokens=max_new_tokens, ignore_eos=ignore_eos, end_ids=ends)
         run.trace = replace(
             trace,
             model=_facts(model),

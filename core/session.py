@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .edits import Edit
 from .generation import Generation
@@ -13,13 +13,12 @@ from .trace import Trace
 
 @dataclass(eq=False)
 class Branch:
-    """One path through the tree."""
+    """One path through the tree. It keeps what it came from, and nothing of what came from it."""
 
     generation: Generation
     parent: Branch | None = None
     step: int = 0
     """The generated step at which it left its parent."""
-    children: list[Branch] = field(default_factory=list)
 
     @property
     def trace(self) -> Trace:
@@ -28,7 +27,10 @@ class Branch:
 
 
 class Session:
-    """A prompt's runs: the first one is the root, every other one leaves an older one at some step."""
+    """A prompt's runs: the first one is the root, every other one leaves an older one at some step.
+
+    It keeps the first one and the way to the current one; a path beside it is kept by whoever wants to go back there.
+    """
 
     def __init__(self, generation: Generation) -> None:
         self.root = Branch(generation)
@@ -43,20 +45,6 @@ class Session:
         edits: Sequence[Edit] = (),
     ) -> Branch:
         """Leave the current branch at generated *step* (see `Generation.branch`) and make the new one current."""
-        return self.add(self.current.generation.branch(step, token=token, sampling=sampling, edits=edits), step)
-
-    def add(self, generation: Generation, step: int) -> Branch:
-        """Make *generation*, which left the current branch at generated *step*, the current branch."""
-        branch = Branch(generation, self.current, step)
-        self.current.children.append(branch)
-        self.current = branch
-        return branch
-
-    def branches(self) -> list[Branch]:
-        """Every branch, each before its children, in the order they were made."""
-        found, waiting = [], [self.root]
-        while waiting:
-            branch = waiting.pop(0)
-            found.append(branch)
-            waiting = [*branch.children, *waiting]
-        return found
+        generation = self.current.generation.branch(step, token=token, sampling=sampling, edits=edits)
+        self.current = Branch(generation, self.current, step)
+        return self.current

@@ -91,6 +91,8 @@ class Trace:
     steps: list[Step] = field(default_factory=list)
     finish_reason: FinishReason | None = None
     """Why the run ended; None while it goes on."""
+    end_ids: frozenset[int] = frozenset()
+    """Tokens that end this text beside those of the configuration, as the end token that a chat template names."""
     begun: int = 0
     """The position its first pass began at; what came before was taken over from another run. Not recorded."""
     tables: Tables | None = None
@@ -146,7 +148,7 @@ class Trace:
 
     @property
     def prefill_seconds(self) -> float:
-        """Time to the first token: the whole prompt through the model, and the draw."""
+        """Time to the first token: the prompt through the model from where it was `begun`, and the draw."""
         return self.steps[0].seconds if self.steps else 0.0
 
     @property

@@ -13,7 +13,7 @@ from ..core.conversation import Conversation
 from ..core.generation import Generation
 from ..core.models.model import Model
 from ..core.overview import Overview
-from ..core.session import Branch, Session
+from ..core.session import Branch
 from ..core.trace import Trace
 from .moment import Moment
 from .runner import Failed, News, Ready, Refused, Runner
@@ -34,10 +34,8 @@ class Run:
     """What it continues; None for the model's own prompt."""
     conversation: Conversation | None = None
     """The chat that it is the last answer of, where it is one."""
-    session: Session | None = None
-    """The runs that began as it did; None for a recording without its model."""
     branch: Branch | None = None
-    """Its place among them."""
+    """The run that it left, while that one is kept, and where; None for a recording without its model."""
 
     @property
     def model(self) -> Model | None:
@@ -58,15 +56,19 @@ class Runs:
         """Begin with the runner *first*, which continues *origin*."""
         self.shown: Run | None = None
         self.all: list[Run] = []
-        """The newest `MOST_RUNS` runs, in the order they were made."""
-        self._first = first
+        """At most `MOST_RUNS` runs, in the order they were made."""
+        self._first: Runner | None = first
+        """The thread of the first run, until that one is shown."""
         self._origin = origin
         self._next: tuple[Runner, Source | None, Conversation | None] | None = None
 
     @property
     def runner(self) -> Runner:
         """The thread of the run that is shown, or of the first one before it is ready."""
-        return self.shown.runner if self.shown else self._first
+        if self.shown is not None:
+            return self.shown.runner
+        assert self._first is not None
+        return self._first
 
     def begin(self, runner: Runner, origin: Source | None, conversation: Conversation | None = None) -> None:
         """Prepare another run, which continues *origin*, or answers in a *conversation*.
@@ -85,32 +87,37 @@ class Runs:
         if self.shown is not None:
             self.shown.runner.gate.run(False)
         source = ready.source
-        session = Session(source) if isinstance(source, Generation) else None
+        branch = Branch(source) if isinstance(source, Generation) else None
         moment = Moment(source.trace if isinstance(source, Generation) else source, ready.steps)
-        return self._keep(Run(source, runner, moment, origin, conversation, session, session.root if session else None))
+        return self._keep(Run(source, runner, moment, origin, conversation, branch))
 
     def fork(self, parent: Run, generation: Generation, step: int, overview: Overview, speed: float) -> Run:
         """Show *generation*, which left *parent* at generated *step* with its *overview*; the other one waits."""
-        assert parent.session is not None and parent.branch is not None
-        session = parent.session
-        session.current = parent.branch
-        branch = session.add(generation, step)
         runner = Runner(lambda: generation, running=False, speed=speed)
         moment = parent.moment.fork(generation.trace, overview)
         conversation = parent.conversation and parent.conversation.fork()
         if conversation:
             conversation.take(generation)
-        run = self._keep(Run(generation, runner, moment, parent.origin, conversation, session, branch))
+        branch = Branch(generation, parent.branch, step)
+        run = self._keep(Run(generation, runner, moment, parent.origin, conversation, branch))
         runner.start()
         return run
 
     def _keep(self, run: Run) -> Run:
-        """Show *run* and let it be walked to; give up the oldest where there are many."""
-        self.shown = run
+        """Show *run* and let it be walked to; give up the oldest where there are many, but not the one just left."""
+        left, self.shown, self._first = self.shown, run, None
         self.all.append(run)
-        while len(self.all) > MOST_RUNS:
-            self.all.pop(0).runner.cancel()
+        if len(self.all) > MOST_RUNS:
+            self._give_up(next(old for old in self.all if old is not left))
         return run
+
+    def _give_up(self, old: Run) -> None:
+        """Stop *old*, and cut the ways that lead back to it: they would keep its rows, and those of all before it."""
+        old.runner.cancel()
+        self.all.remove(old)
+        for run in self.all:
+            if run.branch is not None and run.branch.parent is old.branch:
+                run.branch.parent = None
 
     def walk(self, change: int) -> Run:
         """Show the run that many places further among all of them, round and round."""
@@ -120,7 +127,7 @@ class Runs:
 
     def cancel(self) -> None:
         """Stop everything."""
-        for runner in {self._first, *(run.runner for run in self.all)}:
+        for runner in {self.runner, *(run.runner for run in self.all)}:
             runner.cancel()
         if self._next is not None:
             self._next[0].cancel()
@@ -144,6 +151,6 @@ class Runs:
             if not isinstance(news, Ready):
                 yield news
             elif self.shown is None:
-                opened(self.open(news, self._first, self._origin))
+                opened(self.open(news, runner, self._origin))
             if self.runner is not runner:  # what is left is for the run that was shown before
                 break

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields
 from math import inf
 from pathlib import Path
@@ -16,14 +15,15 @@ from ..catalogue import tr
 from ..checkpoint.config import ModelConfig
 from ..checkpoint.json_text import shown
 from ..edit_names import edit_from_dict
-from ..edits import check_edit
-from ..errors import CutawayError, RecordingError
+from ..edits import Edit, check_edit
+from ..errors import ModelError, RecordingError
 from ..events import FinishReason
-from ..sampling import STAGES, SamplingConfig
+from ..sampling import STAGES, SamplingConfig, SamplingError
 from ..scores import BEST, KEPT, Candidates
 from ..tokenizer import Vocabulary
 from ..trace import ModelFacts, Step, Trace
-from .reader import Reader
+from .metadata import Metadata, impossible, refused
+from .reader import LARGEST, Reader
 from .save import FORMAT
 from .tables import read_tables
 
@@ -42,13 +42,12 @@ def load_recording(path: Path) -> Trace:
     except FileNotFoundError as error:
         raise RecordingError(tr("there is no such recording"), where=str(path)) from error
     except (OSError, SafetensorError, TypeError, ValueError) as error:
-        raise RecordingError(
-            tr("this is not a whole safetensors file: {reason}", reason=error), where=str(path)
-        ) from error
+        what = tr("this is a folder") if path.is_dir() else tr("this is not a whole safetensors file")
+        raise RecordingError(what, where=str(path)) from error
 
 
 def _checked(reader: Reader, metadata: dict[str, str], path: Path) -> Trace:
-    """The trace, whatever is wrong with it told as one kind of error."""
+    """The trace; what is wrong with it is told with the path."""
     if metadata.get("format") != FORMAT:
         raise RecordingError(
             tr("this is not a Cutaway recording"),
@@ -56,51 +55,61 @@ def _checked(reader: Reader, metadata: dict[str, str], path: Path) -> Trace:
             hint=tr("its format should be {format}", format=FORMAT),
         )
     try:
-        return _trace(reader, metadata)
-    except CutawayError as error:
+        return _trace(reader, Metadata(metadata))
+    except RecordingError as error:
         raise RecordingError(error.what, where=str(path)) from error
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError) as error:
-        raise RecordingError(tr("this recording is damaged: {reason}", reason=error), where=str(path)) from error
 
 
-def _trace(reader: Reader, metadata: dict[str, str]) -> Trace:
-    config = ModelConfig.from_dict(json.loads(metadata["config"]))
-    ids = reader.take("token_ids", np.int64, None)
-    P = int(metadata["prompt_length"])
+def _trace(reader: Reader, metadata: Metadata) -> Trace:
+    config = _config(metadata)
+    ids = reader.numbers("token_ids", np.int64, 0, config.vocabulary - 1, None)
+    P = metadata.count("prompt_length")
     G = len(ids) - P
-    if config.heads % config.kv_heads:
-        raise RecordingError(tr("this recording is damaged: its heads do not fit"))
-    if not (P > 0 and G > 0 and ids.min() >= 0 and ids.max() < config.vocabulary):
-        raise RecordingError(tr("this recording is damaged: its token ids do not fit"))
+    if not (P > 0 and G > 0):
+        what = tr(
+            "this recording is damaged: its prompt_length is {length}, and token_ids is {count} long",
+            length=P,
+            count=len(ids),
+        )
+        raise RecordingError(what)
     T = P + G - 1
-    name, _, digest = metadata["model"].rpartition(" sha256:")
+    name, _, digest = metadata.text("model").rpartition(" sha256:")
     trace = Trace(
         model=ModelFacts(name, config, _vocabulary(reader, config, metadata), lambda: digest),
         prompt_ids=tuple(ids[:P].tolist()),
-        added=tuple(int(position) for position in json.loads(metadata.get("prompt_added", "[]"))),
-        prompt=metadata["prompt"],
-        cache=_cache(reader, config, T, metadata.get("capture", "default")),
-        sampling=[_settings(entry) for entry in json.loads(metadata["sampling"])],
-        edits=tuple(edit_from_dict(entry) for entry in json.loads(metadata["edits"])),
-        finish_reason=_finish_reason(metadata["finish_reason"]),
+        added=tuple(metadata.ids("prompt_added", P)),
+        prompt=metadata.text("prompt"),
+        cache=_cache(reader, config, T, metadata.text("capture", "default")),
+        sampling=_sampling(metadata),
+        edits=tuple(_edit(entry, config) for entry in metadata.objects("edits")),
+        finish_reason=_finish_reason(metadata.text("finish_reason")),
+        end_ids=frozenset(metadata.ids("end_tokens", config.vocabulary)).difference(config.eos_ids),
     )
-    if not trace.sampling or trace.sampling[0][0] != 0:
-        raise RecordingError(tr("this recording is damaged: it has no sampling settings"))
-    if any(not 0 <= position < P for position in trace.added):
-        raise RecordingError(tr("this recording is damaged: its added tokens do not fit"))
-    for edit in trace.edits:
-        check_edit(edit, config)
-    seconds = [float(each) for each in json.loads(metadata["timings"])["step_seconds"]]
-    trace.steps = _steps(reader, ids[P:], seconds, config)
+    trace.steps = _steps(reader, ids[P:], _seconds(metadata, G), config)
     trace.tables = read_tables(reader, config, P, T)
     return trace
 
 
-def _vocabulary(reader: Reader, config: ModelConfig, metadata: dict[str, str]) -> Vocabulary:
+def _config(metadata: Metadata) -> ModelConfig:
+    try:
+        config = ModelConfig.from_dict(metadata.object("config"))
+    except ModelError as error:
+        raise refused("config", error.what) from error
+    if config.heads % config.kv_heads:
+        raise refused("config", tr("heads ({heads}) is not a multiple of kv_heads ({kv_heads})",
+                                   heads=config.heads, kv_heads=config.kv_heads))  # fmt: skip
+    return config
+
+
+def _vocabulary(reader: Reader, config: ModelConfig, metadata: Metadata) -> Vocabulary:
     data = reader.take("vocab_bytes", np.uint8, None)
     offsets = reader.take("vocab_offsets", np.int64, config.vocabulary + 1)
-    special = [int(id) for id in json.loads(metadata.get("special_tokens", "[]"))]
-    return Vocabulary(data, offsets, special)
+    special = metadata.ids("special_tokens")  # a tokenizer may know more tokens than its model
+    try:
+        return Vocabulary(data, offsets, special)
+    except ValueError as error:
+        what = tr("this recording is damaged: the tensor vocab_offsets does not rise from 0 to the end of vocab_bytes")
+        raise RecordingError(what) from error
 
 
 def _cache(reader: Reader, config: ModelConfig, T: int, capture: str) -> ActivationCache:
@@ -130,10 +139,10 @@ def _cache(reader: Reader, config: ModelConfig, T: int, capture: str) -> Activat
 
 
 def _steps(reader: Reader, ids: NDArray[np.int64], seconds: list[float], config: ModelConfig) -> list[Step]:
-    G = len(ids)
-    probability = _numbers(reader, "chosen_probability", np.float32, 0, 1, G)
-    raw_logprob = _numbers(reader, "raw_logprob", np.float32, -inf, 0.001, G)
-    uniform = _numbers(reader, "uniform", np.float64, 0, 1, G)
+    G, numbers = len(ids), reader.numbers
+    probability = numbers("chosen_probability", np.float32, 0, 1, G)
+    raw_logprob = numbers("raw_logprob", np.float32, -inf, 0.001, G)
+    uniform = numbers("uniform", np.float64, 0, 1, G)
     forced = reader.take("forced", np.uint8, G)
     scores = _whole_scores(reader, G, config) if "next_logits" in reader else _best_scores(reader, ids, config)
     return [
@@ -146,57 +155,90 @@ def _steps(reader: Reader, ids: NDArray[np.int64], seconds: list[float], config:
 
 
 def _whole_scores(reader: Reader, G: int, config: ModelConfig) -> list[NDArray[np.float32]]:
-    scores = _numbers(reader, "next_logits", np.float32, -inf, _LARGEST, G, config.vocabulary)
+    scores = reader.numbers("next_logits", np.float32, -inf, LARGEST, G, config.vocabulary)
     if not np.isfinite(scores.max(axis=1)).all():
-        raise RecordingError(tr("this recording is damaged: {name} holds what it cannot", name="next_logits"))
+        raise RecordingError(tr("this recording is damaged: the tensor next_logits has a step in which no token is in"))
     return list(scores)
 
 
 def _best_scores(reader: Reader, drawn: NDArray[np.int64], config: ModelConfig) -> list[Candidates]:
     G, m, stages, V = len(drawn), min(BEST, config.vocabulary) + 1, len(STAGES), config.vocabulary
-    ids = _numbers(reader, "candidate_ids", np.int64, 0, V - 1, G, m)
+    numbers = reader.numbers
+    ids = numbers("candidate_ids", np.int64, 0, V - 1, G, m)
     if (ids[:, -1] != drawn).any():
-        raise RecordingError(tr("this recording is damaged: its candidates do not fit"))
-    logits = _numbers(reader, "candidate_logits", np.float32, -inf, _LARGEST, G, m)
-    ranks = _numbers(reader, "candidate_ranks", np.int64, 0, V - 1, G, m)
-    removed_by = _numbers(reader, "candidate_removed_by", np.uint8, 0, KEPT, G, m)
-    final = _numbers(reader, "candidate_final", np.float64, 0, 1.000001, G, m)
-    logsumexp = _numbers(reader, "stage_logsumexp", np.float64, -_LARGEST, _LARGEST, G, stages)
-    kept = _numbers(reader, "stage_kept", np.int64, 1, V, G, stages)
+        raise RecordingError(tr("this recording is damaged: the tensor candidate_ids does not end in the drawn tokens"))
+    logits = numbers("candidate_logits", np.float32, -inf, LARGEST, G, m)
+    ranks = numbers("candidate_ranks", np.int64, 0, V - 1, G, m)
+    removed_by = numbers("candidate_removed_by", np.uint8, 0, KEPT, G, m)
+    final = numbers("candidate_final", np.float64, 0, 1.000001, G, m)
+    logsumexp = numbers("stage_logsumexp", np.float64, -LARGEST, LARGEST, G, stages)
+    kept = numbers("stage_kept", np.int64, 1, V, G, stages)
     return [
         Candidates(ids[g], logits[g], ranks[g], removed_by[g], final[g], logsumexp[g], kept[g], config.vocabulary)
         for g in range(G)
     ]
 
 
-_LARGEST = float(np.finfo(np.float32).max)
-"""No score is larger."""
+def _sampling(metadata: Metadata) -> list[tuple[int, SamplingConfig]]:
+    """The settings, each with the step it began at; the first ones with step 0."""
+    name = "sampling"
+    sampling = []
+    for entry in metadata.objects(name):
+        begin = entry.get("step")
+        if type(begin) is not int or begin < 0:
+            raise impossible(name, {"step": begin})
+        sampling.append((begin, _settings(entry)))
+    if not sampling or sampling[0][0] != 0:
+        raise refused(name, tr("nothing holds from step 0 on"))
+    return sampling
 
 
-def _numbers(
-    reader: Reader, name: str, dtype: type[np.generic], least: float, most: float, *shape: int
-) -> NDArray[Any]:
-    """Tensor *name*, all of whose numbers lie from *least* to *most*. Raises `RecordingError`, for NaN too."""
-    array = reader.take(name, dtype, *shape)
-    with np.errstate(invalid="ignore"):  # comparing NaN is how it is found
-        fits = ((array >= least) & (array <= most)).all()
-    if not fits:
-        raise RecordingError(tr("this recording is damaged: {name} holds what it cannot", name=name))
-    return array
-
-
-def _settings(entry: dict[str, Any]) -> tuple[int, SamplingConfig]:
+def _settings(entry: dict[str, Any]) -> SamplingConfig:
     kinds: dict[str, tuple[type, ...]] = {"top_k": (int,), "greedy": (bool,), "seed": (int, type(None))}
     values: dict[str, Any] = {}
     for name in (field.name for field in fields(SamplingConfig) if field.name in entry):
         value = entry[name]
         if type(value) not in kinds.get(name, (int, float)):
-            raise RecordingError(tr("this recording is damaged: {name} is {value}", name=name, value=shown(value)))
-        values[name] = value if name in kinds else float(value)
-    return int(entry["step"]), SamplingConfig(**values)
+            raise impossible("sampling", {name: value})
+        values[name] = value if name in kinds else _as_float(value)
+    try:
+        return SamplingConfig(**values)
+    except SamplingError as error:
+        raise refused("sampling", error.what) from error
+
+
+def _edit(entry: dict[str, Any], config: ModelConfig) -> Edit:
+    try:
+        edit = edit_from_dict(entry)
+        check_edit(edit, config)
+    except ModelError as error:
+        raise refused("edits", error.what) from error
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise impossible("edits", entry) from error
+    return edit
+
+
+def _seconds(metadata: Metadata, G: int) -> list[float]:
+    """How long each of G steps took; a run that was saved while it went on may have timed one more."""
+    values = metadata.object("timings").get("step_seconds")
+    if not isinstance(values, list) or len(values) < G:
+        raise refused("timings", tr("step_seconds is no list of {count}", count=G))
+    for value in values:
+        if type(value) not in (int, float) or not 0 <= _as_float(value) <= LARGEST:
+            raise impossible("timings", {"step_seconds": value})
+    return [_as_float(value) for value in values]
+
+
+def _as_float(value: float) -> float:
+    """*value* as a float, infinite where it is a whole number too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return inf if value > 0 else -inf
 
 
 def _finish_reason(text: str) -> Any:
     if text not in get_args(FinishReason):
-        raise RecordingError(tr("this recording is damaged: it ended for the unknown reason {reason}", reason=text))
+        what = tr("this recording is damaged: it ended for the unknown reason {reason}", reason=shown(text))
+        raise RecordingError(what)
     return text

@@ -13,6 +13,9 @@ from ..errors import RecordingError
 
 Tensors = dict[str, NDArray[Any]]
 
+LARGEST = float(np.finfo(np.float32).max)
+"""No finite number is larger, nor its opposite smaller."""
+
 _SPELLED: dict[type[np.generic], str] = {
     **{np.uint8: "U8", np.int64: "I64"},
     **{np.float32: "F32", np.float64: "F64"},
@@ -48,4 +51,21 @@ class Reader:
                 )
             )
         array: NDArray[Any] = self._file.get_tensor(name)
+        return array
+
+    def numbers(
+        self, name: str, dtype: type[np.generic], least: float, most: float, *shape: int | None, start: int = 0
+    ) -> NDArray[Any]:
+        """Tensor *name*, whose numbers from *start* on lie from *least* to *most*.
+
+        Raises `RecordingError` as `take`, and for any other number, NaN too.
+        """
+        array = self.take(name, dtype, *shape)
+        checked = array[start:]
+        with np.errstate(invalid="ignore"):  # comparing NaN is how it is found
+            wrong = checked[~((checked >= least) & (checked <= most))]
+        if wrong.size:
+            raise RecordingError(
+                tr("this recording is damaged: the tensor {name} cannot hold {value}", name=name, value=wrong[0].item())
+            )
         return array

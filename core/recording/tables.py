@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 
 from ..attention_stages import attention_output
 from ..attribution import attribution
-from ..catalogue import tr
 from ..checkpoint.config import ModelConfig
-from ..errors import RecordingError
 from ..lens import lens_table, surprisal
 from ..tables import LENS_BEST, LensTable, Tables
 from ..trace import Trace
-from .reader import Reader, Tensors
+from .reader import LARGEST, Reader, Tensors
 
 _POSITIONS_AT_ONCE = 32
 """So that neither the scores of all layers nor the attention maps are ever there for a whole text."""
@@ -49,21 +47,20 @@ def read_tables(reader: Reader, config: ModelConfig, P: int, T: int) -> Tables |
     """The tables, where the recording has them. Raises `RecordingError` when they hold what cannot be."""
     if not any(name in reader for name in NAMES):
         return None
-    L, V, take = config.layers, config.vocabulary, reader.take
+    L, V, numbers = config.layers, config.vocabulary, reader.numbers
     k = min(LENS_BEST, V)
     lens = LensTable(
-        ids=_within(take("lens_ids", np.int64, L, T, k), 0, V - 1),
-        probabilities=_within(take("lens_probability", np.float32, L, T, k), 0, 1),
-        entropy=_within(take("lens_entropy", np.float32, L, T), 0, np.inf),
-        rank=_within(take("lens_rank", np.int64, L, T), 0, V - 1),
-        probability=_within(take("lens_chosen_probability", np.float32, L, T), 0, 1),
+        ids=numbers("lens_ids", np.int64, 0, V - 1, L, T, k),
+        probabilities=numbers("lens_probability", np.float32, 0, 1, L, T, k),
+        entropy=numbers("lens_entropy", np.float32, 0, LARGEST, L, T),
+        rank=numbers("lens_rank", np.int64, 0, V - 1, L, T),
+        probability=numbers("lens_chosen_probability", np.float32, 0, 1, L, T),
     )
-    bits = take("prompt_surprisal", np.float32, P)
-    _within(bits[1:], 0, np.inf)
+    bits = numbers("prompt_surprisal", np.float32, 0, LARGEST, P, start=1)
     return Tables(
         lens,
-        attribution=_within(take("attribution", np.float32, 2 * L + 2, T), -np.inf, np.inf),
-        attention_output=_within(take("attention_output", np.float32, L, T, config.width), -np.inf, np.inf),
+        attribution=numbers("attribution", np.float32, -LARGEST, LARGEST, 2 * L + 2, T),
+        attention_output=numbers("attention_output", np.float32, -LARGEST, LARGEST, L, T, config.width),
         prompt_surprisal=np.concatenate([np.full(1, np.nan, np.float32), bits[1:]]),
     )
 
@@ -116,10 +113,3 @@ def _named(tables: Tables) -> Tensors:
 def _named_lens(lens: LensTable) -> Tensors:
     columns: tuple[NDArray[Any], ...] = (lens.ids, lens.probabilities, lens.entropy, lens.rank, lens.probability)
     return {f"lens_{name}": column for name, column in zip(_LENS, columns, strict=True)}
-
-
-def _within(array: NDArray[Any], least: float, most: float) -> NDArray[Any]:
-    """*array*, if all of it is finite and between *least* and *most*. Raises `RecordingError`."""
-    if not (np.isfinite(array).all() and (array >= least).all() and (array <= most).all()):
-        raise RecordingError(tr("this recording is damaged: its tables do not fit"))
-    return array

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -14,8 +17,8 @@ from safetensors.numpy import save_file
 
 from cutaway.core import Generation, ModelError, SamplingConfig, Trace, load_model
 from cutaway.core.attention_stages import attention_output
-from cutaway.core.conversation import Conversation
-from cutaway.core.edits import AblateHead, ForceToken
+from cutaway.core.conversation import Conversation, Turn
+from cutaway.core.edits import AblateHead, AblateMlp, Edit, ForceToken
 from cutaway.core.events import ChatRendered, Embedded, Finished, Tokenized
 from cutaway.core.models.model import Model
 
@@ -70,6 +73,11 @@ def with_template(model: Model, folder: Path, template: str) -> Model:
     return replace(model, tokenizer=tokenizer)
 
 
+def run_of(turn: Turn) -> Generation:
+    assert turn.generation is not None
+    return turn.generation
+
+
 def first_rows(run: Generation) -> range:
     """The positions of the first pass; the run goes to its end."""
     [first, *_] = [event.positions for event in run if isinstance(event, Embedded)]
@@ -95,12 +103,14 @@ def check_against_scratch(run: Generation) -> None:
 def test_poems(verse: Model, sampling: SamplingConfig) -> None:
     chat = Conversation(verse, sampling=sampling)
     kept: list[int] = []
+    prompt = 0
     for number, text in enumerate(POEMS):
         run = chat.say(text)
         rows, ids = first_rows(run), run.trace.prompt_ids
         alike = [one == other for one, other in zip(kept, ids, strict=False)]
         assert rows == range(alike.index(False) if False in alike else len(kept), len(ids))
-        assert number == 0 or rows.start >= len(chat.turns[-2].generation.trace.prompt_ids)
+        assert rows.start >= prompt
+        prompt = len(ids)
         check_against_scratch(run)
         assert number == 2 or (run.trace.finish_reason == "eos" and run.trace.steps[-1].id == END)
         assert run.trace.prompt == text and run.trace.sampling[0][1].seed == (sampling.seed or 0) + number
@@ -120,7 +130,7 @@ def test_events_of_a_later_turn(verse: Model) -> None:
     assert rendered.text == expected + "<|im_start|>assistant\n"
     assert b"".join(tokenized.pieces).decode() == rendered.text  # the whole text, not only what is new
     assert isinstance(embedded, Embedded) and len(embedded.sum) < len(tokenized.ids) - 34
-    assert chat.turns[1].generation.trace.text.startswith(rendered.text)
+    assert run_of(chat.turns[1]).trace.text.startswith(rendered.text)
 
 
 def test_random_weights(chatty: Model) -> None:
@@ -150,7 +160,7 @@ def test_a_template_that_rewrites_what_was_said_is_obeyed(verse: Model, chatty: 
     )
     chat = Conversation(with_template(chatty, small, template), sampling=GREEDY, max_new_tokens=8)
     list(chat.say("hello there"))
-    prompt = len(chat.turns[0].generation.trace.prompt_ids)
+    prompt = len(run_of(chat.turns[0]).trace.prompt_ids)
     run = chat.say("again")
     assert first_rows(run).start == prompt  # as far as the texts agree: to where the answer began
     check_against_scratch(run)
@@ -187,7 +197,7 @@ def test_a_branch_can_be_the_answer(chatty: Model) -> None:
 def test_ablations_hold_in_every_turn(chatty: Model, since: int) -> None:
     chat = Conversation(chatty, sampling=GREEDY, max_new_tokens=8)
     list(chat.say("hello"))
-    branch = chat.turns[0].generation.branch(since, edits=[AblateHead(1, 2)])
+    branch = run_of(chat.turns[0]).branch(since, edits=[AblateHead(1, 2)])
     list(branch)
     chat.take(branch)
     run = chat.say("again")
@@ -216,6 +226,45 @@ def test_the_recording_of_a_turn(chatty: Model, tmp_path: Path) -> None:
         np.testing.assert_allclose(
             attention_output(one, layer, 0, T), attention_output(other, layer, 0, T), atol=2e-4, rtol=1e-4
         )
+
+
+def test_of_turns_long_over_the_words_are_kept(chatty: Model) -> None:
+    chat = Conversation(chatty, sampling=GREEDY, max_new_tokens=3)
+    runs, answers = [], []
+    for text in ("a", "b", "c", "d", "e"):
+        run = chat.say(text)
+        list(run)
+        runs.append(ref(run))
+        answers.append(chat.turns[-1].answer)
+    del run
+    gc.collect()
+    assert [run() is not None for run in runs] == [False, False, False, True, True]
+    assert [turn.answer for turn in chat.turns] == answers and all(answers)
+    assert [message["content"] for message in chat.messages] == [*chain(*zip("abcde", answers, strict=True))]
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 3, 4])
+def test_a_message_is_answered_once_more(turns: int, chatty: Model) -> None:
+    """As it was, whether the turn before it still has its rows or not; what was changed in the model stays so."""
+    edits: list[Edit] = [AblateHead(1, 2), ForceToken(0, 9)]
+    chat = Conversation(chatty, sampling=replace(GREEDY, temperature=0.9), max_new_tokens=4, edits=edits)
+    list(chat.say("hello"))
+    branch = run_of(chat.turns[0]).branch(2, edits=[AblateMlp(0)])
+    list(branch)
+    chat.take(branch)
+    truth = [branch.trace.token_ids]
+    for text in "bcde":
+        run = chat.say(text)
+        list(run)
+        truth.append(run.trace.token_ids)
+    fork = chat.fork(turns)
+    again = fork.say("hbcde"[turns] if turns else "hello")
+    list(again)
+    assert len(fork.turns) == turns + 1 and len(chat.turns) == 5
+    if turns:  # the first turn was a branch, made by hand
+        assert again.trace.token_ids == truth[turns]
+        assert again.trace.edits == (AblateHead(1, 2), AblateMlp(0))
+    check_against_scratch(again)
 
 
 def test_a_full_context_leaves_the_conversation_as_it_was(chatty: Model) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -39,21 +41,18 @@ def test_the_tree(parent: Generation) -> None:
     session.current = root
     third = session.branch(0)
     assert [branch.step for branch in (first, second, third)] == [3, 1, 0]
-    assert root.children == [first, third] and first.children == [second]
-    assert session.branches() == [root, first, second, third]
     assert third.parent is root and third.generation.trace is third.trace
 
 
-def test_a_run_that_was_branched_elsewhere_can_be_added(parent: Generation) -> None:
-    """The engine's thread makes the branch, the screen's puts it into the tree."""
+def test_a_path_that_nobody_goes_back_to_is_let_go(parent: Generation) -> None:
     session = Session(parent)
-    made = parent.branch(3, token=7)
-    branch = session.add(made, 3)
-    assert branch.generation is made and session.current is branch
-    assert (branch.parent, branch.step, session.root.children) == (session.root, 3, [branch])
+    left = ref(session.branch(3).generation)
     session.current = session.root
-    other = session.add(parent.branch(1), 1)
-    assert session.branches() == [session.root, branch, other]
+    kept = ref(session.branch(2).generation)
+    session.branch(1)
+    gc.collect()
+    assert left() is None and session.current.parent is not None
+    assert kept() is session.current.parent.generation
 
 
 @pytest.mark.parametrize("step", [0, 1, 5, 9])

@@ -339,6 +339,34 @@ def test_saving_wherever_a_run_is_paused(capture: Any, tiny: Model, tmp_path: Pa
     assert run.trace.token_ids == record(tiny, "default", count=3).trace.token_ids
 
 
+@pytest.mark.parametrize("capture", ["default", "all"])
+def test_end_tokens_that_the_configuration_does_not_name(capture: Any, tiny: Model, tmp_path: Path) -> None:
+    """A branch of what was recorded ends where one of the run itself does."""
+    path, [eos] = tmp_path / "x.cutaway", tiny.config.eos_ids
+    run = Generation(tiny, PROMPT, LIVELY, max_new_tokens=4, capture=capture, end_ids=[7, eos, 97, 3])
+    list(run)
+    run.trace.save(path)
+    assert json.loads(read(path)[1]["end_tokens"]) == [3, 7]
+    loaded = Trace.load(path)
+    loaded.save(tmp_path / "again.cutaway")
+    assert loaded.end_ids == Trace.load(tmp_path / "again.cutaway").end_ids == run.trace.end_ids == {3, 7}
+    resumed = Generation.resume(tiny, loaded, max_new_tokens=4)
+    assert resumed.end_ids == run.end_ids == {3, 7, eos}
+    for id in (3, 7, eos):
+        for source in (run, resumed):
+            branch = source.branch(0, token=id)
+            list(branch)
+            assert branch.trace.finish_reason == "eos" and branch.trace.end_ids == {3, 7}
+
+
+def test_end_tokens_of_the_configuration_are_not_said_twice(tiny: Model, tmp_path: Path) -> None:
+    run = Generation(tiny, PROMPT, LIVELY, max_new_tokens=1, end_ids=tiny.config.eos_ids)
+    list(run)
+    run.trace.save(tmp_path / "x.cutaway")
+    assert "end_tokens" not in read(tmp_path / "x.cutaway")[1]
+    assert Trace.load(tmp_path / "x.cutaway").end_ids == frozenset()
+
+
 # The tables
 
 
@@ -412,7 +440,7 @@ def test_tables_that_do_not_fit(name: str, value: float, saved: Path, altered: C
     if np.isfinite(value) and fits.get(name, False):
         assert usable(Trace.load(altered(tensors={name: array})))
         return
-    with pytest.raises(RecordingError, match="damaged: its tables do not fit") as caught:
+    with pytest.raises(RecordingError, match=f"damaged: the tensor {name} cannot hold ") as caught:
         Trace.load(altered(tensors={name: array}))
     assert "\n" not in str(caught.value)
 

@@ -1,0 +1,87 @@
+"""Runs that are kept and runs that are let go: what can be walked to, and what its memory goes back to."""
+
+from __future__ import annotations
+
+import gc
+from weakref import ref
+
+import pytest
+
+from cutaway.core import Generation, SamplingConfig
+from cutaway.core.models.model import Model
+from cutaway.tui.runner import Ready, Runner
+from cutaway.tui.runs import MOST_RUNS, Run, Runs
+
+
+def a_run(model: Model) -> Generation:
+    generation = Generation(model, [610, 573], SamplingConfig(seed=1), max_new_tokens=4, ignore_eos=True)
+    assert list(generation)
+    return generation
+
+
+def opened(runs: Runs, generation: Generation) -> Run:
+    return runs.open(Ready(generation, 4), Runner(lambda: generation, running=False, speed=8.0), None)
+
+
+def forked(runs: Runs, parent: Run, token: int) -> Run:
+    """Walk to *parent* and leave it."""
+    while runs.shown is not parent:
+        runs.walk(1)
+    assert isinstance(parent.source, Generation)
+    generation = parent.source.branch(2, token=token)
+    assert list(generation)
+    return runs.fork(parent, generation, 2, parent.moment.overview.fork(generation.trace), 8.0)
+
+
+@pytest.fixture
+def runs(fable: Model) -> Runs:
+    first = a_run(fable)
+    runs = Runs(Runner(lambda: first, running=False, speed=8.0))
+    opened(runs, first)
+    return runs
+
+
+@pytest.mark.parametrize("way", ["each from the last", "all from the first", "other prompts"])
+def test_what_is_let_go_is_gone(way: str, runs: Runs, fable: Model) -> None:
+    """However long somebody goes on: no run that is kept holds one that is not."""
+    sources = [ref(runs.all[0].source)]
+    first = runs.all[0]
+    for token in range(100, 100 + 2 * MOST_RUNS):
+        if way == "other prompts":
+            run = opened(runs, a_run(fable))
+        else:
+            run = forked(runs, first if way == "all from the first" else runs.all[-1], token)
+        sources.append(ref(run.source))
+    runs.cancel()
+    for thread in [run.runner._thread for run in runs.all if run.runner._thread.ident]:
+        thread.join(5)
+    del run, first
+    gc.collect()
+    alive = [source() for source in sources if source() is not None]
+    assert alive == [run.source for run in runs.all] and len(alive) == MOST_RUNS
+
+
+def test_one_can_walk_round_all_that_are_kept(runs: Runs) -> None:
+    for token in range(100, 100 + MOST_RUNS + 3):
+        forked(runs, runs.all[-1], token)
+    kept = list(runs.all)
+    assert len(kept) == MOST_RUNS and runs.shown is kept[-1]
+    assert [runs.walk(1) for _ in kept] == kept
+    assert [runs.walk(-1) for _ in kept] == [*reversed(kept[:-1]), kept[-1]]
+    assert all(run.branch is not None and run.branch.step == 2 for run in kept)
+    assert [run.branch.parent for run in kept if run.branch] == [None, *(run.branch for run in kept[:-1])]
+    runs.cancel()
+
+
+def test_the_text_that_was_just_left_can_be_walked_back_to(runs: Runs) -> None:
+    """Though it is the oldest of all."""
+    oldest = runs.all[0]
+    for token in range(100, 100 + MOST_RUNS - 1):
+        forked(runs, oldest, token)
+    second = runs.all[1]
+    assert runs.walk(1) is oldest
+    newest = forked(runs, oldest, 99)
+    assert newest.branch is not None and newest.branch.parent is oldest.branch
+    assert oldest in runs.all and second not in runs.all and second.runner.gate.cancelled
+    assert runs.walk(1) is oldest
+    runs.cancel()
