@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
@@ -20,6 +19,7 @@ from .edits import (
     ScaleMlp,
 )
 from .errors import ModelError
+from .part_names import PART, SCALED_PART
 
 _KINDS: dict[str, type[Edit]] = {
     "ablate_head": AblateHead,
@@ -53,11 +53,10 @@ def parse_scaling(text: str) -> ScaleHead | ScaleMlp:
 
     Raises `ModelError` when the text is neither.
     """
-    name, _, number = text.partition("=")
-    part = _part(name)
-    if part and re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{0,9})?", number):
-        layer, head = part
-        return ScaleMlp(layer, float(number)) if head is None else ScaleHead(layer, head, float(number))
+    match = SCALED_PART.fullmatch(text)
+    if match and (part := _part(match[1])):
+        (layer, head), factor = part, float(match[4])
+        return ScaleMlp(layer, factor) if head is None else ScaleHead(layer, head, factor)
     raise ModelError(
         tr("“{text}” names no head or MLP with a factor", text=text),
         where="--scale",
@@ -104,6 +103,6 @@ _READ: dict[str, Callable[[Any], Any]] = {"factor": float, "values": lambda numb
 
 def _part(text: str) -> tuple[int, int | None] | None:
     """Layer and head of ``L.H``, no head of ``L.mlp``; None for any other text."""
-    if match := re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9}|mlp)", text):
+    if match := PART.fullmatch(text):
         return int(match[1]), None if match[2] == "mlp" else int(match[2])
     return None

@@ -8,9 +8,10 @@ from ..core.catalogue import mark, tr
 from ..core.edit_names import edit_name
 from ..core.edits import AblateHead, AblateMlp, ForceToken
 from ..core.generation import Generation
-from ..core.models.families import family_title
+from ..core.models.families import family_title, shape_title
 from ..core.sampling import STAGES as SAMPLING
 from ..core.sampling import SamplingConfig
+from ..core.trace import Trace
 from ..widgets.drawable import drawable
 from ..widgets.stage_strip import StagesView
 from ..widgets.title_line import Part, TitleView
@@ -55,8 +56,6 @@ def title_view(
     left.append(Part(drawable(model.name, spaces=False), "strong"))
     if note := NOTES.get(model.name):
         left.append(Part(f"· {tr(note)}", "quiet", 2))
-    sizes = {"layers": config.layers, "heads": config.heads, "width": config.width}
-    shape = tr("{layers} layers × {heads} heads × {width}", **sizes)
     silenced = ", ".join(edit_name(edit) for edit in edits if isinstance(edit, _ABLATIONS))
     changed = ", ".join(edit_name(edit) for edit in edits if not isinstance(edit, _ABLATIONS | ForceToken))
     if silenced:
@@ -64,7 +63,7 @@ def title_view(
     if changed:
         left.append(Part(tr("· with {parts}", parts=changed), "here", 1))
     left.append(Part(f"· {drawable(family_title(config.family), spaces=False)}", "quiet", 5))
-    left.append(Part(f"· {shape}", "quiet", 6))
+    left.append(Part(f"· {shape_title(config.layers, config.heads, config.width)}", "quiet", 6))
     if branch[1] > 1:
         left.append(Part(tr("· text {number} of {count}", number=branch[0] + 1, count=branch[1]), "here", 1))
     where, pace = _status(run, place, following, running, speed)
@@ -80,7 +79,7 @@ def _status(
     at = place.step if place else 0
     values: dict[str, object] = {"at": at, "number": at + 1, "count": max(wanted, steps)}
     if place is None:
-        where = Part(tr("{count} tokens to write", count=wanted), "plain")
+        where = Part(tr("1 token to write") if wanted == 1 else tr("{count} tokens to write", count=wanted), "plain")
     elif place.step >= steps:
         where = Part(tr("inside token {at} · {number}/{count}", **values), "here")
     elif following or recorded:
@@ -92,10 +91,18 @@ def _status(
     state = f"▶ {pace}" if running else tr("■ end") if over and following else tr("‖ paused")
     parts = [Part(state, "here" if running else "plain", gap=2)]
     if steps:
-        parts.append(Part(tr("first {ms:4.0f} ms", ms=trace.prefill_seconds * 1000), "quiet", 4, gap=2))
+        parts.append(Part(_time_to_first(trace), "quiet", 4, gap=2))
     if steps > 1:
         parts.append(Part(tr("then {rate:4.0f}/s", rate=trace.decode_rate), "quiet", 3, gap=2))
     return [*([Part(tr("recording"), "what", 1)] if recorded else []), where], parts
+
+
+def _time_to_first(trace: Trace) -> str:
+    """How long the first token took; in a later turn of a chat, what was new of the prompt is all that was read."""
+    ms = trace.prefill_seconds * 1000
+    if trace.begun:
+        return tr("first {ms:4.0f} ms for {count} new", ms=ms, count=len(trace.prompt_ids) - trace.begun)
+    return tr("first {ms:4.0f} ms", ms=ms)
 
 
 def strip_stage(stages: Stages, index: int) -> int:

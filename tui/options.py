@@ -17,6 +17,7 @@ from typing import Any
 
 from ..core.catalogue import tr
 from ..core.errors import CutawayError, UsageError
+from ..core.part_names import PART, SCALED_PART
 from .settings import read_settings, settings_path
 
 DEFAULTS: dict[str, Any] = {
@@ -232,13 +233,13 @@ def _ids(text: str) -> list[int]:
 
 
 def _ablation(text: str) -> str:
-    if not re.fullmatch(r"[0-9]{1,9}\.([0-9]{1,9}|mlp)", text):
+    if not PART.fullmatch(text):
         raise argparse.ArgumentTypeError(tr("{text} is neither LAYER.HEAD nor LAYER.mlp", text=repr(text)))
     return text
 
 
 def _scaling(text: str) -> str:
-    if not re.fullmatch(r"[0-9]{1,9}\.([0-9]{1,9}|mlp)=-?[0-9]{1,9}(\.[0-9]{0,9})?", text):
+    if not SCALED_PART.fullmatch(text):
         what = tr("{text} is neither LAYER.HEAD=FACTOR nor LAYER.mlp=FACTOR", text=repr(text))
         raise argparse.ArgumentTypeError(what)
     return text

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from ..catalogue import tr
+from ..catalogue import mark, tr
 from ..checkpoint.config import ModelConfig
 from ..checkpoint.fields import Fields
 from ..checkpoint.formats import is_gguf
@@ -114,6 +114,20 @@ def bind(checkpoint: Checkpoint, config: ModelConfig) -> Weights:
 def family_title(name: str) -> str:
     """What people call the family *name*; a recording may be of one that is not known here."""
     return FAMILIES[name].title if name in FAMILIES else name
+
+
+_SHAPES = {
+    (True, True): mark("1 layer × 1 head × {width}"),
+    (True, False): mark("1 layer × {heads} heads × {width}"),
+    (False, True): mark("{layers} layers × 1 head × {width}"),
+    (False, False): mark("{layers} layers × {heads} heads × {width}"),
+}
+"""The size of a model, by whether it has one layer, and whether one head."""
+
+
+def shape_title(layers: int, heads: int, width: int) -> str:
+    """How people say the size of a model: 4 layers × 8 heads × 256."""
+    return tr(_SHAPES[layers == 1, heads == 1], layers=layers, heads=heads, width=width)
 
 
 def _folder(path: Path) -> Path:

@@ -6,13 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..checkpoint.config import ModelConfig
 from ..checkpoint.fields import Fields
-from ..checkpoint.layout import Layout, Weights
+from ..checkpoint.layout import Layout
 from ..checkpoint.open import open_checkpoint
 from ..checkpoint.tensors import Checkpoint
 from ..tokenizer import Tokenizer, load_tokenizer
 from .decoder import Decoder
+
+Parameters = Mapping[str, NDArray[np.float32]]
+"""What a decoder is built from, by canonical name: those of a checkpoint (`Weights`), or any others of their shapes."""
 
 
 def _as_configured(config: ModelConfig, checkpoint: Checkpoint) -> ModelConfig:
@@ -31,7 +37,7 @@ class Family:
     """Normalises config.json, all but the begin and end tokens."""
     layout: Layout
     """How the files name and shape the tensors."""
-    build: Callable[[ModelConfig, Weights], Decoder]
+    build: Callable[[ModelConfig, Parameters], Decoder]
     """Puts the parts together."""
     defaults: Mapping[str, object] = field(default_factory=dict)
     """What fields that a config.json does not mention stand for."""

@@ -8,10 +8,6 @@ these are.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ..catalogue import tr
 from ..checkpoint.activations import ACTIVATIONS_IN_FILES
@@ -23,10 +19,8 @@ from ..ops import ACTIVATIONS
 from .attention import Attention, FusedProjection
 from .block import Block
 from .decoder import Decoder
-from .family import Family
+from .family import Family, Parameters
 from .parts import Embedding, LayerNorm, Linear, Mlp
-
-Weights = Mapping[str, NDArray[np.float32]]
 
 _ALIASES = {
     "n_embd": ("hidden_size",),
@@ -134,7 +128,7 @@ def part(canonical: str) -> str:
     return "mlp" if ".mlp." in canonical else "norms"
 
 
-def build_gpt2(config: ModelConfig, weights: Weights) -> Decoder:
+def build_gpt2(config: ModelConfig, weights: Parameters) -> Decoder:
     """The decoder of a GPT-2 from its canonical tensors, shapes already checked."""
     token = weights["wte.weight"]  # [V, D]
     return Decoder(
@@ -145,7 +139,7 @@ def build_gpt2(config: ModelConfig, weights: Weights) -> Decoder:
     )
 
 
-def _block(config: ModelConfig, weights: Weights, layer: int) -> Block:
+def _block(config: ModelConfig, weights: Parameters, layer: int) -> Block:
     here = f"h.{layer}."
     return Block(
         attention_norm=_norm(config, weights, here + "ln_1"),
@@ -163,11 +157,11 @@ def _block(config: ModelConfig, weights: Weights, layer: int) -> Block:
     )
 
 
-def _norm(config: ModelConfig, weights: Weights, name: str) -> LayerNorm:
+def _norm(config: ModelConfig, weights: Parameters, name: str) -> LayerNorm:
     return LayerNorm(weights[name + ".weight"], weights[name + ".bias"], config.norm_epsilon)
 
 
-def _linear(weights: Weights, name: str) -> Linear:
+def _linear(weights: Parameters, name: str) -> Linear:
     return Linear(weights[name + ".weight"], weights[name + ".bias"])
 
 

@@ -8,11 +8,7 @@ Hugging Face transformers, and of MiniMind's own.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ..catalogue import tr
 from ..checkpoint.activations import ACTIVATIONS_IN_FILES
@@ -26,11 +22,9 @@ from ..ops import ACTIVATIONS
 from .attention import Attention, SeparateProjection
 from .block import Block
 from .decoder import Decoder
-from .family import Family
+from .family import Family, Parameters
 from .parts import Embedding, GatedMlp, Linear, RmsNorm
 from .rotary import Rotary
-
-Weights = Mapping[str, NDArray[np.float32]]
 
 _MINIMIND_1 = {
     "tok_embeddings": "embed_tokens",
@@ -176,7 +170,7 @@ def part(canonical: str) -> str:
     return "mlp" if ".mlp." in canonical else "attention"
 
 
-def build_llama(config: ModelConfig, weights: Weights) -> Decoder:
+def build_llama(config: ModelConfig, weights: Parameters) -> Decoder:
     """The decoder of a Llama from its canonical tensors, shapes already checked."""
     assert config.rope is not None
     rotary = Rotary(config.rope, config.head_size, config.positions)
@@ -189,7 +183,7 @@ def build_llama(config: ModelConfig, weights: Weights) -> Decoder:
     )
 
 
-def _block(config: ModelConfig, weights: Weights, layer: int, rotary: Rotary) -> Block:
+def _block(config: ModelConfig, weights: Parameters, layer: int, rotary: Rotary) -> Block:
     def linear(name: str) -> Linear:
         return Linear(weights[f"layers.{layer}.{name}.weight"].T, weights.get(f"layers.{layer}.{name}.bias"))
 

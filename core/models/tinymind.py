@@ -7,7 +7,7 @@ same names may lie in its folder.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +24,8 @@ from .attention import Attention, SeparateProjection
 from .block import PostNormBlock
 from .characters import CharacterTokenizer
 from .decoder import Decoder
-from .family import Family
+from .family import Family, Parameters
 from .parts import Embedding, LayerNorm, Linear, Mlp
-
-Weights = Mapping[str, NDArray[np.float32]]
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz ,."
 END = "<eos>"
@@ -110,7 +108,7 @@ def _tokenizer(folder: Path, vocab_size: int) -> Tokenizer:
     return CharacterTokenizer(ALPHABET, END)
 
 
-def build_tinymind(config: ModelConfig, weights: Weights) -> Decoder:
+def build_tinymind(config: ModelConfig, weights: Parameters) -> Decoder:
     """The decoder of a tinymind from its matrices, shapes already checked."""
 
     def linear(name: str) -> Linear:

@@ -72,6 +72,11 @@ def test_a_model_may_have_any_name(fable: Model) -> None:
     assert "␛[2J⟨U+202E⟩[red]" in title(twin, 0)
 
 
+def test_one_layer_and_one_head_are_one_of_each() -> None:
+    tinymind = Generation(load_model("tinymind"), [3], max_new_tokens=1)
+    assert "· 1 layer × 1 head × 16 1 token to write" in title(tinymind, 0)
+
+
 def test_how_it_goes(generation: Generation) -> None:
     last = Moment(generation.trace).stages.last
     assert "3 tokens to write" in title(generation, 0) and "first" not in title(generation, 0)
@@ -115,6 +120,15 @@ def test_the_time_to_the_first_token_and_the_rate_after_it(generation: Generatio
     seconds = [step.seconds for step in generation.trace.steps]
     assert f"first {seconds[0] * 1000:4.0f} ms" in title(generation, 3)
     assert f"then {2 / sum(seconds[1:]):4.0f}/s" in title(generation, 3)
+
+
+def test_the_time_to_the_first_token_of_a_later_turn_is_that_of_what_is_new(generation: Generation) -> None:
+    turn = generation.follow([*generation.trace.token_ids, 77, 78])
+    assert list(turn)
+    rows = len(turn.trace.prompt_ids) - generation.trace.positions
+    assert rows == 3 and f"first {turn.trace.prefill_seconds * 1000:4.0f} ms for 3 new" in title(turn, 1)
+    branch = turn.branch(1, token=77)
+    assert "ms for 3 new" in title(branch, 1) and "new" not in title(generation, 1)
 
 
 SETTINGS = SamplingConfig(temperature=0.8, top_k=40)

@@ -35,7 +35,7 @@ def test_every_family(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "title", "parts"),
     [
         ("verse", "verse: Llama, 4 layers", {"embedding": 1638400, "attention": 655360, "mlp": 2162688, "norms": 2304}),
-        ("tinymind", "tinymind: tinymind, 1 layers", {"embedding": 480, "attention": 1024, "mlp": 2048, "head": 480}),
+        ("tinymind", "tinymind: tinymind, 1 layer ×", {"embedding": 480, "attention": 1024, "mlp": 2048, "head": 480}),
     ],
 )
 def test_the_parts_of_the_embedded_models(name: str, title: str, parts: dict[str, int]) -> None:

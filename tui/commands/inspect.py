@@ -79,10 +79,10 @@ class Report:
         return [*lines, "", *self._table()]
 
     def _headline(self) -> str:
-        from ...core.models.families import family_title
+        from ...core.models.families import family_title, shape_title
 
         c = self.config
-        shape = tr("{layers} layers × {heads} heads × {width}", layers=c["layers"], heads=c["heads"], width=c["width"])
+        shape = shape_title(c["layers"], c["heads"], c["width"])
         room = tr("{positions} positions, {vocabulary} tokens", positions=c["positions"], vocabulary=c["vocabulary"])
         return f"{self.model}: {family_title(c['family'])}, {shape}, {room}"
 

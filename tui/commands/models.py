@@ -160,9 +160,9 @@ def _who(default_by: str) -> str:
 
 
 def _in_figures(model: Listed) -> str:
-    from ...core.models.families import family_title
+    from ...core.models.families import family_title, shape_title
 
-    shape = tr("{layers} layers × {heads} heads × {width}", layers=model.layers, heads=model.heads, width=model.width)
+    shape = shape_title(model.layers or 0, model.heads or 0, model.width or 0)
     size = tr("{count} parameters", count=_count(model.parameters or 0))
     room = tr("{positions} positions, {vocabulary} tokens", positions=model.positions, vocabulary=model.vocabulary)
     return ", ".join((family_title(model.family or ""), size, shape, room))

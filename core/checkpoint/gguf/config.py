@@ -71,6 +71,9 @@ def _refuse_parts(given: Fields) -> None:
 
 def _gpt2(given: Fields) -> dict[str, object]:
     """Return the fields of a GPT-2, whose activation no header mentions."""
+    size = max(given.count("gpt2.embedding_length") // given.count("gpt2.attention.head_count"), 1)
+    for other in ("key_length", "value_length"):
+        _refuse_other(given, f"gpt2.attention.{other}", size)
     return {
         "n_layer": given.count("gpt2.block_count"),
         "n_head": given.count("gpt2.attention.head_count"),
@@ -87,8 +90,7 @@ def _llama(given: Fields, name: str, stored: GgufCheckpoint) -> dict[str, object
     told = given.get(f"{name}.attention.key_length")
     size = max(width // heads, 1) if told is None else given.count(f"{name}.attention.key_length")
     for other in ("attention.value_length", "rope.dimension_count"):
-        if given.get(f"{name}.{other}") not in (None, size):
-            _refuse(given, f"{name}.{other}")
+        _refuse_other(given, f"{name}.{other}", size)
     return {
         "num_hidden_layers": given.count(f"{name}.block_count"),
         "num_attention_heads": heads,
@@ -140,6 +142,12 @@ def _refuse(given: Fields, name: str) -> None:
     if given.get(name):
         what = tr("{field} is {value}, which is not supported", field=name, value=shown(given.get(name)))
         raise ModelError(what, where=given.where)
+
+
+def _refuse_other(given: Fields, name: str, size: int) -> None:
+    """Raise `ModelError` where field *name* is there and not the *size* of a head."""
+    if given.get(name) is not None and given.count(name) != size:
+        _refuse(given, name)
 
 
 def _rows(stored: GgufCheckpoint, name: str) -> int:

@@ -26,7 +26,7 @@ from cutaway.core.checks import check_model
 from cutaway.core.edits import AblateHead, AblateMlp
 from cutaway.core.events import AttentionDone, BlockDone, Embedded, Event, LogitsReady, MlpDone, Normalized
 from cutaway.core.lens import lens_table, logit_lens, residual_norms, surprisal
-from cutaway.core.models.families import FAMILIES, family_title
+from cutaway.core.models.families import FAMILIES, family_title, shape_title
 from cutaway.core.models.model import Model
 from cutaway.core.overview import Overview, block_size
 
@@ -219,3 +219,12 @@ def test_titles() -> None:
     assert family_title("gpt2") == "GPT-2" and family_title("qwen3") == "Qwen3"
     assert family_title("a family of tomorrow") == "a family of tomorrow"
     assert all(family.name == name and family.title for name, family in FAMILIES.items())
+
+
+@pytest.mark.parametrize(
+    ("layers", "heads", "said"),
+    [(1, 1, "1 layer × 1 head × 16"), (1, 2, "1 layer × 2 heads × 16"), (3, 1, "3 layers × 1 head × 16"),
+     (12, 16, "12 layers × 16 heads × 16")],
+)  # fmt: skip
+def test_one_of_anything_is_no_plural(layers: int, heads: int, said: str) -> None:
+    assert shape_title(layers, heads, 16) == said

@@ -79,6 +79,8 @@ REFUSED: dict[str, tuple[str, dict[str, object], str]] = {
     "adapter": ("llama", {"general.type": "adapter"}, "type 'adapter'"),
     "partial rotation": ("llama", {"llama.rope.dimension_count": 8}, "llama.rope.dimension_count is 8"),
     "values of another size": ("qwen3", {"qwen3.attention.value_length": 8}, "qwen3.attention.value_length is 8"),
+    "values of another size than keys": ("llama", {"llama.attention.key_length": 8}, "attention.value_length is 16"),
+    "values of GPT-2": ("gpt2", {"gpt2.attention.value_length": 4}, "gpt2.attention.value_length is 4"),
     "heads by layer": ("llama", {"llama.attention.head_count_kv": [2, 2]}, "llama.attention.head_count_kv"),
     "scaled scores": ("llama", {"llama.attention.scale": 0.5}, r"llama.attention.scale is 0\.5"),
     "scaled logits": ("llama", {"llama.logit_scale": 0.5}, r"llama.logit_scale is 0\.5"),
@@ -94,6 +96,17 @@ def test_what_nothing_here_computes(family: str, changes: dict[str, object], mat
     with pytest.raises(ModelError, match=match) as caught:
         open_with(family, changes)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["llama.rope.dimension_count", "qwen3.attention.value_length", "llama.attention.key_length",
+     "gpt2.attention.key_length", "gpt2.attention.value_length"],
+)  # fmt: skip
+@pytest.mark.parametrize("wrong", [0, "16", [16], 1.5, True])
+def test_sizes_of_heads_that_cannot_be(name: str, wrong: object, open_with: OpenWith) -> None:
+    with pytest.raises(ModelError, match=f"{name} should be a whole number from 1"):
+        open_with(name.partition(".")[0], {name: wrong})
 
 
 def test_harmless_fields(open_with: OpenWith, small: Small) -> None:
