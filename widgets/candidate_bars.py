@@ -101,13 +101,21 @@ class CandidateBars(Panel[CandidatesView], can_focus=True):
         rows += [self._row(view, index, columns, width) for index in range(len(view.rows))]
         return [*rows[: height - 1], self._others(view, columns, width)]
 
+    def place_of(self, view: CandidatesView) -> object:
+        return view.pointed
+
     def action_move(self, change: int) -> None:
-        if self.view:
-            self.post_message(self.Pointed(min(max(self.view.pointed + change, 0), len(self.view.rows) - 1)))
+        """Point at a neighbour of the row that is pointed at, or was last moved to: keys may outrun the screen."""
+        if view := self.view:
+            self._moved = min(max(self._row_of_keys(view) + change, 0), len(view.rows) - 1)
+            self.post_message(self.Pointed(self._moved))
 
     def action_take(self) -> None:
-        if self.view:
-            self.post_message(self.Taken(self.view.step, self.view.rows[self.view.pointed].id))
+        if view := self.view:
+            self.post_message(self.Taken(view.step, view.rows[self._row_of_keys(view)].id))
+
+    def _row_of_keys(self, view: CandidatesView) -> int:
+        return view.pointed if self._moved is None else min(self._moved, len(view.rows) - 1)
 
     def on_click(self, event: events.Click) -> None:
         place = self.inner_offset(event)

@@ -8,6 +8,7 @@ get wider.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from typing import ClassVar
 
@@ -180,7 +181,9 @@ class EmbeddingStrips(Pointing[EmbeddingView], can_focus=True):
 
     def action_move(self, change: int) -> None:
         """Point at a neighbour of the dimension that is pointed at, or was last moved to; at first at an end."""
-        if (view := self.view) and view.parts:
+        if (view := self.view) is None:
+            self.once_shown(partial(self.action_move, change))
+        elif view.parts:
             dimension = view.dimension if self._moved is None else self._moved
             start = (-1 if change > 0 else view.width) if dimension is None else dimension
             self._moved = min(max(start + change, 0), view.width - 1)

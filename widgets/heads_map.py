@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from operator import itemgetter
 from typing import ClassVar, NamedTuple
@@ -135,16 +136,20 @@ class HeadsMap(Panel[HeadsView], can_focus=True):
 
     def action_move(self, layers: int, heads: int) -> None:
         """Choose a neighbour of the head that is looked at, or was last moved to: keys may outrun the screen."""
-        if view := self.view:
-            layer, head = self._moved or (view.layer, view.head)
-            layer = min(max(layer + layers, 0), view.layers - 1)
-            self._moved = layer, min(max(head + heads, 0), view.heads - 1)
-            self.post_message(self.Chosen(*self._moved))
+        if (view := self.view) is None:
+            self.once_shown(partial(self.action_move, layers, heads))
+            return
+        layer, head = self._moved or (view.layer, view.head)
+        layer = min(max(layer + layers, 0), view.layers - 1)
+        self._moved = layer, min(max(head + heads, 0), view.heads - 1)
+        self.post_message(self.Chosen(*self._moved))
 
     def action_open(self) -> None:
         """Open the head that is looked at, or was last moved to."""
         if view := self.view:
             self.post_message(self.Opened(*(self._moved or (view.layer, view.head))))
+        else:
+            self.once_shown(self.action_open)
 
     def _layout(self, view: HeadsView, width: int, height: int) -> Layout:
         halves = not self.look.glyphs

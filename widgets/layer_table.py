@@ -7,6 +7,7 @@ it gave the token that was drawn in the end. See nostalgebraist 2020, "interpret
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from rich.style import Style
@@ -113,7 +114,9 @@ class LayerTable(Panel[LayersView], can_focus=True):
 
     def action_move(self, change: int) -> None:
         """Choose a neighbour of the layer that is looked at, or was last moved to: keys may outrun the screen."""
-        if (view := self.view) and view.rows:
+        if (view := self.view) is None:
+            self.once_shown(partial(self.action_move, change))
+        elif view.rows:
             layer = view.layer if self._moved is None else self._moved
             self._moved = min(max(layer + change, 0), len(view.rows) - 1)
             self.post_message(self.Chosen(self._moved))

@@ -7,6 +7,7 @@ same on the screen and in a picture.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Generic, TypeVar
 
 from rich.segment import Segment
@@ -43,6 +44,8 @@ class Panel(Widget, Generic[View]):
         """Where keys are, as the present view has it."""
         self._ahead: list[Any] = []
         """Places that keys have moved to since, oldest first: they may outrun the screen."""
+        self._early: list[Callable[[], None]] = []
+        """What keys asked for before there was anything to do it to."""
         self._rows: list[Strip] = []
 
     @property
@@ -62,6 +65,9 @@ class Panel(Widget, Generic[View]):
         if view != self._view:
             self._view = view
             self.redraw()
+        early, self._early = self._early, []
+        for do in early:
+            do()
 
     def place_of(self, view: View) -> object:
         """Where keys are in *view*, in a panel where they can be somewhere."""
@@ -84,11 +90,19 @@ class Panel(Widget, Generic[View]):
             self._ahead.clear()
         self._place = place
 
+    def once_shown(self, do: Callable[[], None]) -> None:
+        """*do* what a key asks for as soon as there is a view: whoever types ahead means what is about to come."""
+        self._early.append(do)
+
     def wait(self, sentence: str) -> None:
         """Show nothing but a drawable *sentence*, until there is a view."""
         self._view, self._waiting = None, sentence
-        self._ahead.clear()
+        self._forget_keys()
         self.redraw()
+
+    def _forget_keys(self) -> None:
+        self._ahead.clear()
+        self._early.clear()
 
     def wear(self, look: Look) -> None:
         """Draw in another look from now on."""
@@ -143,11 +157,16 @@ class Panel(Widget, Generic[View]):
     def on_resize(self) -> None:
         self.redraw()
 
+    def on_hide(self, event: events.Hide) -> None:
+        """A panel that is on the screen again by the time it hears that it was hidden keeps the focus."""
+        if all(node.display for node in self.ancestors_with_self):
+            event.prevent_default()
+
     def on_focus(self) -> None:
         self.call_later(self.redraw)  # `has_focus` changes only after this
 
     def on_blur(self) -> None:
-        self._ahead.clear()
+        self._forget_keys()
         self.call_later(self.redraw)
 
     def inner_offset(self, event: events.MouseEvent) -> tuple[int, int] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gettext
 import json
 import math
@@ -11,10 +10,9 @@ from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -22,7 +20,6 @@ from rich.cells import cell_len
 from safetensors.numpy import load_file, save_file
 from textual import events
 from textual.pilot import Pilot
-from textual.widget import Widget
 
 from cutaway.core import Generation, SamplingConfig, load_model
 from cutaway.core.catalogue import use
@@ -34,6 +31,7 @@ from cutaway.tui.main_screen import MainScreen
 from cutaway.tui.moment import Moment
 from cutaway.tui.options import resolve
 from cutaway.tui.prompt_screen import PromptScreen
+from cutaway.widgets import notice_line
 from cutaway.widgets.attention_map import AttentionMap, AttentionView
 from cutaway.widgets.candidate_bars import CandidateBars, CandidatesView
 from cutaway.widgets.notice_line import NoticeLine
@@ -41,11 +39,11 @@ from cutaway.widgets.panel import Panel
 from cutaway.widgets.picture import screen_lines
 from cutaway.widgets.title_line import TitleLine
 from cutaway.widgets.token_stream import TokenStream, TokenStreamView
+from tests.patience import PATIENCE, make_patient, settle
 
 MODELS = Path(__file__).resolve().parents[1] / "data" / "models"
 
-PATIENCE = 20.0
-"""Seconds after which what has not happened will not."""
+PanelKind = TypeVar("PanelKind", bound=Panel[Any])
 
 
 @dataclass
@@ -58,38 +56,57 @@ class Person:
     """Where pictures go."""
 
     async def press(self, *keys: str) -> None:
+        """Press keys one after the other, each when what the one before did can be seen."""
         for key in keys:
             await self.pilot.press(key)
-            await self.settle()
+            await self.sees()
+
+    def types(self, *keys: str) -> None:
+        """Press keys without looking at what they do."""
+        for key in keys:
+            self.app.simulate_key(key)
 
     async def paste(self, text: str) -> None:
         self.app.post_message(events.Paste(text))
-        await self.settle()
+        await self.sees()
 
-    async def settle(self) -> None:
-        """Let what has been said travel from the app to the widget it is for, and back up."""
-        for _ in range(4):
-            await self.pilot.pause(0)
+    async def sees(self) -> None:
+        """Wait until what has been said has come to where it is for, and the screen shows what came of it."""
+        await settle(self.app)
+        await self._wait(lambda: self._sees_all)
+
+    @property
+    def _sees_all(self) -> bool:
+        """Whether nothing waits to be drawn. A run that goes on is not drawn at every token."""
+        screens = [screen for screen in self.app.screen_stack if isinstance(screen, MainScreen)]
+        return bool(self.app._exit) or not any(screen._stale for screen in screens)
 
     async def until(self, happened: Callable[[], object]) -> None:
-        """Wait until it has *happened*, and say what the screen looked like if it does not."""
+        """Wait until it has *happened* and can be seen; say what the screen looked like if it does not."""
+        await self._wait(happened)
+        await self.sees()
+
+    async def _wait(self, happened: Callable[[], object]) -> None:
         deadline = monotonic() + PATIENCE
         while not happened():
-            assert monotonic() < deadline, "\n" + self.text
+            assert monotonic() < deadline and not self.app._exception, "\n" + self.text
             await self.pilot.pause(0.01)
 
     async def has_steps(self, count: int) -> None:
         await self.until(lambda: self.screen.moment is not None and self.moment.steps >= count)
-        await self.until(lambda: not self.screen._stale)
+
+    async def goes_on(self, count: int) -> None:
+        """Wait until there are *count* more tokens."""
+        await self.has_steps(self.moment.steps + count)
 
     async def has_ended(self) -> None:
         await self.says("the run is at its end")
 
     async def looks_at(self, cell: tuple[int, int] | None) -> None:
-        await self.until(lambda: self.screen.cursor.cell == cell and not self.screen._stale)
+        await self.until(lambda: self.screen.cursor.cell == cell)
 
     async def looks_at_query(self, query: int) -> None:
-        await self.until(lambda: self.attention.query == query and not self.screen._stale)
+        await self.until(lambda: self.attention.query == query)
 
     async def fills(self, size: tuple[int, int]) -> None:
         """Wait until the terminal has this size and the screen fills it."""
@@ -101,18 +118,32 @@ class Person:
     async def has_pictures(self, count: int) -> None:
         await self.until(lambda: len(list(self.folder.glob("*.svg"))) == count)
 
-    async def enters(self, kind: type[Panel[Any]]) -> None:
+    async def rests(self) -> None:
+        """Wait until nothing is under way, and every panel is about the place that is looked at."""
+        await self.sees()
+        await self.until(lambda: self._is_at_rest)
+
+    @property
+    def _is_at_rest(self) -> bool:
+        screen, run, gate = self.screen, self.screen.run_shown, self.screen.runner.gate
+        with gate._changed:
+            asked = gate._goal is not None or bool(gate._granted)
+        if run is None or gate.running or (asked and not run.over):
+            return False
+        return not (screen.runner.inbox or screen._target or screen._runs._next) and screen.settled
+
+    async def enters(self, kind: type[PanelKind]) -> PanelKind:
         """Go from panel to panel, as tab does, up to one of a kind."""
         for _ in range(9):
-            if isinstance(self.screen.focused, kind):
-                return
-            before = self.screen.focused
+            if isinstance(panel := self.screen.focused, kind):
+                return panel
             await self.press("tab")
-            await self.until(partial(self._left, before))
         raise AssertionError(f"no panel is a {kind.__name__}")
 
-    def _left(self, widget: Widget | None) -> bool:
-        return self.screen.focused is not widget
+    async def closes(self) -> None:
+        """Leave what lies over the main screen."""
+        await self.press("escape")
+        await self.until(lambda: self.app.screen is self.screen)
 
     async def opens_editor(self, *, keeping: bool = True) -> PromptScreen:
         """Open the prompt editor; *keeping* the old prompt, go to its end."""
@@ -185,15 +216,10 @@ OpenApp = Callable[..., AbstractAsyncContextManager[Person]]
 
 
 @pytest.fixture(autouse=True)
-def busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not wait after a key until the process is idle: while a model runs it never is."""
-
-    async def pass_turns(*wanted: float) -> None:
-        for _ in range(3):
-            await asyncio.sleep(0)
-
-    monkeypatch.setattr("textual.app.wait_for_idle", pass_turns)
-    monkeypatch.setattr("textual.pilot.wait_for_idle", pass_turns)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no test depend on how fast the machine is; what was said stays until it is read."""
+    make_patient(monkeypatch)
+    monkeypatch.setattr(notice_line, "SAID_SECONDS", 1000.0)
 
 
 @pytest.fixture

@@ -39,28 +39,21 @@ def written(person: Person) -> list[int]:
     return [step.id for step in person.trace.steps]
 
 
-async def enters_candidates(person: Person) -> CandidateBars:
-    panel = person.screen.query_one(CandidateBars)
-    while not panel.has_focus:
-        await person.press("tab")
-    return panel
-
-
 async def takes(person: Person, row: int) -> int:
     """With the keys in the panel, go to *row* and take it; return the token."""
-    before, panel = person.trace, await enters_candidates(person)
+    before, panel = person.trace, await person.enters(CandidateBars)
     assert panel.view is not None
     while panel.view.pointed != row:
         await person.press("down" if panel.view.pointed < row else "up")
     token = int(panel.view.rows[row].text.removeprefix("#"))
     await person.press("enter")
-    await person.until(lambda: person.trace is not before and not person.screen._stale)
+    await person.until(lambda: person.trace is not before)
     return token
 
 
 async def forks(person: Person, step: int) -> None:
     """Wait until the branch that was asked for has its first token."""
-    await person.until(lambda: person.moment.steps > step and not person.screen._stale)
+    await person.until(lambda: person.moment.steps > step)
 
 
 def other_row(person: Person, away: int = 1) -> int:
@@ -187,7 +180,7 @@ async def test_the_token_that_was_drawn_is_not_taken_again(open_app: OpenApp, ti
         await person.has_ended()
         before, drawn = person.trace, person.candidates.drawn
         assert drawn is not None
-        panel = await enters_candidates(person)
+        panel = await person.enters(CandidateBars)
         while panel.view and panel.view.pointed != drawn:
             await person.press("down")
         await person.press("enter")
@@ -211,7 +204,7 @@ async def test_a_candidate_is_taken_in_the_middle_of_a_pass(open_app: OpenApp, t
         for index in range(stages.index("top_k") + 1):
             await person.press("full_stop")
             await comes_to(person, Place(0, index))
-        await enters_candidates(person)
+        await person.enters(CandidateBars)
         row = next(row for row, each in enumerate(person.candidates.rows) if each.text != f"#{ids(parent)[0]}")
         token = await takes(person, row)
         await forks(person, 0)
@@ -226,7 +219,7 @@ async def test_a_candidate_that_a_filter_took_out_can_be_taken(open_app: OpenApp
         await person.has_ended()
         row = next(row for row, each in enumerate(person.candidates.rows) if each.removed_by)
         text = person.candidates.rows[row].text
-        panel = await enters_candidates(person)
+        panel = await person.enters(CandidateBars)
         for _ in range(row):
             await person.press("down")
         assert panel.view is not None and panel.view.pointed == row
@@ -248,14 +241,13 @@ async def test_keys_pressed_while_a_branch_is_made_belong_to_the_branch_or_to_no
     async with open_app(**options(tiny)) as person:
         await person.has_ended()
         await goes_back(person, 2)
-        row, panel = other_row(person), await enters_candidates(person)
+        row, panel = other_row(person), await person.enters(CandidateBars)
         assert panel.view is not None
         token = int(panel.view.rows[row].text.removeprefix("#"))
         for _ in range(row):
             await person.press("down")
         before = person.trace
-        for key in ("enter", "enter", "n", "n"):
-            await person.pilot.press(key)
+        person.types("enter", "enter", "n", "n")
         await person.until(lambda: person.trace is not before)
         await forks(person, 3)
         await person.press("escape", "space")

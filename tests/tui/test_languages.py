@@ -63,7 +63,7 @@ def test_the_made_up_language() -> None:
 
 async def no_english_is_seen(person: Person, what: str) -> None:
     """Fail where something on the screen is in English."""
-    await person.settle()
+    await person.sees()
     name = ("gpt", "base", "ba")  # of the model, and what a box over it leaves of it
     assert english_in(person.text, *name) == set(), f"{what}:\n{person.text}"
 

@@ -129,9 +129,7 @@ async def test_z_zooms_the_panel_one_is_in(open_app: OpenApp, tiny: Path) -> Non
         everything = in_sight(person)
         await person.press("z")
         assert "tab enters a panel" in person.notice and in_sight(person) == everything
-        while not person.screen.query_one(AttentionMap).has_focus:
-            await person.press("tab")
-        before = person.screen.query_one(AttentionMap).size
+        before = (await person.enters(AttentionMap)).size
         await person.press("z")
         await person.until(lambda: in_sight(person) == {"attention"})
         assert person.screen.query_one(AttentionMap).size.area > 2 * before.area
@@ -167,7 +165,7 @@ async def test_a_click_on_a_hidden_view_shows_it_and_all_shows_all(open_app: Ope
             line = views_line(person)
             assert words in line
             await person.pilot.click("#views", (cell_len(line[: line.index(words)]), 0))
-            await person.settle()
+            await person.sees()
 
         for words, name in (("4 heads", "heads"), ("6 embedding", "embedding"), ("7 sampling", "sampling")):
             await click(words)
@@ -182,11 +180,8 @@ async def test_a_head_is_chosen_among_all_and_opened(open_app: OpenApp, tiny: Pa
     async with open_app(**options(tiny, size=(80, 24))) as person:
         await person.has_ended()
         panel = person.screen.query_one(HeadsMap)
-        await person.press("4", "tab")
-        await person.until(lambda: panel.has_focus and panel.view is not None)
-        await person.press("up", "right")
-        await person.until(lambda: panel.view is not None and (panel.view.layer, panel.view.head) == (0, 3))
-        await person.press("enter")
+        assert panel.view is None
+        person.types("4", "tab", "up", "right", "enter")  # all before there is a map
         await person.until(lambda: in_sight(person) == {"attention"})
         assert (person.attention.layer, person.attention.head) == (0, 3)
         assert person.screen.query_one(AttentionMap).has_focus
@@ -225,8 +220,7 @@ async def test_a_terminal_that_shrinks_and_grows_keeps_what_was_wanted(open_app:
 async def test_focus_leaves_a_panel_that_is_no_longer_in_sight(open_app: OpenApp, tiny: Path) -> None:
     async with open_app(**options(tiny, size=(120, 40))) as person:
         await person.has_ended()
-        while not person.screen.query_one(HeadsMap).has_focus:
-            await person.press("tab")
+        await person.enters(HeadsMap)
         await person.pilot.resize_terminal(80, 24)
         await person.fills((80, 24))
         await person.until(lambda: person.screen.focused is None)
@@ -241,7 +235,6 @@ async def test_sampling_opens_and_closes_beside_the_rest(open_app: OpenApp, tiny
             await person.has_ended()
             everything = in_sight(person)
             await person.press("t")
-            await person.settle()
             assert person.screen.query_one(SamplingStages).has_focus
             assert {"text", "sampling"} <= in_sight(person)
             await person.press("t")

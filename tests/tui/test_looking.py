@@ -72,7 +72,7 @@ async def test_hovering_a_cell_shows_its_value_and_both_tokens(open_app: OpenApp
 
 
 async def test_the_cell_stays_while_the_run_goes_on(open_app: OpenApp) -> None:
-    async with open_app("A dog ran", step=True, speed=32.0, max_new_tokens=400) as person:
+    async with open_app("A dog ran", step=True, speed=8.0, max_new_tokens=400) as person:
         await person.press("n")
         await person.has_steps(1)
         panel = person.screen.query_one(AttentionMap)
@@ -80,7 +80,7 @@ async def test_the_cell_stays_while_the_run_goes_on(open_app: OpenApp) -> None:
         await person.pilot.hover(panel, place_of(layout, 2, 1))
         await person.looks_at((2, 1))
         await person.press("space")
-        await person.has_steps(person.moment.steps + 2)
+        await person.goes_on(2)
         assert (person.attention.query, person.attention.key) == (2, 1)
         assert legend(person).endswith(f"{exact(person, 2, 1):.4f}")
 
@@ -140,9 +140,11 @@ async def test_a_map_longer_than_the_panel_scrolls_to_the_cell(open_app: OpenApp
         view = person.attention
         assert view.first > 0
         await person.enters(AttentionMap)
-        await person.press(*["up"] * (len(view.values) + 3))
-        await person.until(lambda: person.attention.first < view.first)
+        ups = len(view.values) + 3
+        await person.press(*["up"] * ups)
+        await person.looks_at_query(view.query - ups)
         looked = person.attention
+        assert looked.first < view.first
         assert looked.first == looked.query
         assert looked.value == pytest.approx(exact(person, looked.query, looked.key), abs=1e-6)
         assert f"{looked.value:.4f}" in legend(person)
@@ -161,7 +163,7 @@ async def test_every_hint_can_be_clicked(open_app: OpenApp) -> None:
         async def click(hint: str, column: int = 1) -> None:
             line = keys.render_line(0).text
             assert await person.pilot.click(keys, (cell_len(line[: line.index(hint)]) + column, 0))
-            await person.settle()
+            await person.sees()
 
         await click("→ token", 0)
         await person.has_steps(1)
@@ -183,12 +185,12 @@ async def test_every_hint_can_be_clicked(open_app: OpenApp) -> None:
             await person.until(partial(is_alone, person, alone))
         await click("? help")
         await person.until(lambda: isinstance(person.app.screen, HelpScreen))
-        await person.press("escape")
+        await person.closes()
         await click("s picture")
         await person.until(lambda: list(person.folder.glob("*.svg")))
         await click("e prompt")
         await person.until(lambda: isinstance(person.app.screen, PromptScreen))
-        await person.press("escape")
+        await person.closes()
         await click("q quit")
         await person.until(lambda: not person.app.is_running)
 
@@ -212,8 +214,7 @@ async def test_help_shows_every_key(open_app: OpenApp) -> None:
             for keys, sentence in help_rows():
                 assert keys in seen
                 assert all(word in words for word in sentence.split())
-            await person.press("escape")
-            await person.until(lambda: person.app.screen is person.screen)
+            await person.closes()
 
 
 async def test_the_palette_does_what_keys_do(open_app: OpenApp) -> None:
@@ -239,21 +240,19 @@ async def test_every_command_of_the_palette_runs(open_app: OpenApp) -> None:
             result = command.callback()
             if result is not None:
                 await result
-            await person.settle()
+            await person.sees()
             while person.app.screen is not person.screen:
                 await person.press("escape")
-                await person.settle()
         assert person.app.is_running
 
 
 async def test_resizing_in_the_middle_of_a_run(open_app: OpenApp) -> None:
-    async with open_app(speed=32.0, max_new_tokens=400) as person:
+    async with open_app(speed=2.0, max_new_tokens=400) as person:
         await person.has_steps(1)
         for size in ((60, 18), (59, 30), (200, 60), (80, 17), (10, 3), (1, 1), (61, 19), (80, 50), (100, 30)):
             await person.pilot.resize_terminal(*size)
             await person.fills(size)
-            steps = person.moment.steps
-            await person.has_steps(steps + 1)
+            await person.goes_on(1)
             too_small = size[0] < 60 or size[1] < 18
             assert person.screen.has_class("-too-small") == too_small
             if too_small:

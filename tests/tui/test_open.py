@@ -90,10 +90,6 @@ def fable_recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return record(tmp_path_factory.mktemp("recordings"), "fable", ids, "default")
 
 
-def is_drawn(person: Person) -> bool:
-    return person.screen.settled and not person.screen._stale
-
-
 def panels(person: Person) -> list[str]:
     kinds = AttentionMap, CandidateBars, LayerTable
     return [row for kind in kinds for row in person.panel(kind)]
@@ -104,7 +100,7 @@ async def test_it_opens_without_weights_and_shows_the_run_from_its_start(
 ) -> None:
     recorded = Trace.load(recording)
     async with replay(recording, to_end=False) as person:
-        await person.until(lambda: is_drawn(person))
+        await person.rests()
         assert isinstance(person.screen.run_shown and person.screen.run_shown.source, Trace)
         assert not person.trace.has_weights
         assert "recording" in person.title and "gpt2_base" in person.title and "token 0 · 1/6" in person.title
@@ -124,12 +120,12 @@ async def test_it_is_scrubbed_with_the_keys_of_a_run_and_shows_what_the_run_show
         await person.has_ended()
         for key in keys:
             await person.press(key)
-            await person.until(lambda: is_drawn(person))
+            await person.rests()
             live.append((person.screen.place, panels(person), person.notice))
     async with replay(recording) as person:
         for key, (place, picture, said) in zip(keys, live, strict=True):
             await person.press(key)
-            await person.until(lambda: is_drawn(person))
+            await person.rests()
             assert person.screen.place == place
             assert panels(person) == picture, (key, place)
             assert person.notice == said, (key, place)
@@ -158,8 +154,9 @@ async def test_space_plays_it_to_its_end(
         steps = [place.step for place in seen if place]
         assert set(steps) | {0} == set(range(6)) and steps == sorted(steps)
         assert person.screen.following and not person.screen.runner.gate.running
+        person.screen.runner.gate.set_speed(0.5)  # so that it is not over before it is paused
         await person.press("home", "space", "space")
-        await person.until(lambda: "‖ paused" in person.title)
+        assert "‖ paused" in person.title
         assert not person.screen.following
 
 
@@ -167,7 +164,7 @@ async def test_without_step_it_plays_from_its_start(replay: OpenRecording, recor
     """And at its end every key works; nothing is computed, nothing runs away."""
     async with replay(recording, step=False, to_end=False) as person:
         await person.says("the recording is at its end")
-        await person.until(lambda: is_drawn(person))
+        await person.rests()
         for key in ("n", "l", "full_stop", "r", "space", "space", "end"):
             await person.press(key)
         assert person.app.is_running and len(person.trace.steps) == 6
@@ -175,14 +172,13 @@ async def test_without_step_it_plays_from_its_start(replay: OpenRecording, recor
 
 async def test_what_needs_weights_says_so(replay: OpenRecording, recording: Path) -> None:
     async with replay(recording, size=(200, 60)) as person:
-        await person.until(lambda: is_drawn(person))
+        await person.rests()
         embedding = person.screen.query_one(EmbeddingStrips).view
         assert embedding is not None and [name for name, _ in embedding.parts] == ["sum"] and embedding.nearest == ()
         assert "need the weights" in " ".join(person.text.split())
         await person.press("e")
         assert person.notice == "another prompt needs the weights: open the recording with --model"
-        while not person.screen.query_one(CandidateBars).has_focus:
-            await person.press("tab")
+        await person.enters(CandidateBars)
         row = 0 if person.candidates.drawn else 1
         for _ in range(row):
             await person.press("down")
@@ -196,7 +192,7 @@ async def test_sampling_of_a_short_recording_says_that_nothing_can_be_tried(
 ) -> None:
     async with replay(fable_recording) as person:
         await person.press("t", "right", "right")
-        await person.until(lambda: is_drawn(person))
+        await person.rests()
         view = person.screen.query_one(SamplingStages).view
         assert view is not None and view.uniform == person.trace.steps[-1].uniform
         assert "nothing can be tried" in view.note or "nothing can be tried" in person.text
@@ -210,7 +206,7 @@ async def test_the_lens_and_attention_of_a_recording_are_those_of_the_run(
     list(whole)
     async with replay(recording) as person:
         await person.press("left", "left")
-        await person.until(lambda: is_drawn(person))
+        await person.rests()
         table = lens_table(whole.trace, len(PROMPT) + 2, len(PROMPT) + 3)
         layers = person.screen.query_one(LayerTable).view
         assert layers is not None
@@ -229,7 +225,7 @@ async def test_with_its_model_everything_is_there_and_it_branches(
     whole = Generation(load_model(tiny), PROMPT, SETTINGS, max_new_tokens=9, ignore_eos=True)
     list(whole)
     async with replay(recording, model=str(tiny), max_new_tokens=9, ignore_eos=True, size=(200, 60)) as person:
-        await person.until(lambda: is_drawn(person))
+        await person.rests()
         embedding = person.screen.query_one(EmbeddingStrips).view
         assert person.trace.has_weights and embedding is not None and embedding.nearest
         assert [name for name, _ in embedding.parts] == ["token", "position", "sum"]
@@ -237,8 +233,7 @@ async def test_with_its_model_everything_is_there_and_it_branches(
         await person.press("left", "left")
         place, before = person.screen.place, person.trace
         assert place == Place(3, person.moment.stages.last)
-        while not person.screen.query_one(CandidateBars).has_focus:
-            await person.press("tab")
+        await person.enters(CandidateBars)
         row = 2 if person.candidates.drawn != 2 else 1
         token = int(person.candidates.rows[row].text.removeprefix("#"))
         for _ in range(row):

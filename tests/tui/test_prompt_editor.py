@@ -75,7 +75,7 @@ async def test_typing_replaces_the_old_prompt(open_app: OpenApp) -> None:
 
 
 async def test_opening_the_editor_pauses(open_app: OpenApp) -> None:
-    async with open_app(speed=32.0, max_new_tokens=400) as person:
+    async with open_app(speed=8.0, max_new_tokens=400) as person:
         await person.has_steps(1)
         await person.opens_editor()
         assert not person.screen.runner.gate.running
@@ -111,8 +111,7 @@ async def test_too_long_a_prompt_is_refused_with_how_much_is_too_much(open_app: 
         assert "90 more than the 512 that fit" in person.text
         await person.press("enter")
         assert person.app.screen is editor
-        await person.press("escape")
-        await person.until(lambda: person.app.screen is person.screen)
+        await person.closes()
         assert person.trace is before
 
 

@@ -28,8 +28,8 @@ from cutaway.core.events import (
 from cutaway.core.models.model import Model
 from cutaway.tui import runner as runner_module
 from cutaway.tui.runner import Answer, Failed, Gate, Grain, News, Ready, Refused, Runner
+from tests.patience import PATIENCE
 
-PATIENCE = 20.0
 SLACK = runner_module._SLACK
 
 
@@ -386,7 +386,7 @@ def test_a_question_is_answered_inside_a_pass_while_nothing_moves(fable: Model) 
 
 def test_a_pause_inside_a_pass_finishes_the_token(fable: Model) -> None:
     """Whenever it is said, the thread parks behind a whole token."""
-    with started(lambda: a_generation(fable, 200), running=True) as runner:
+    with started(lambda: a_generation(fable, 500), running=True) as runner:
         heard = Heard(runner)
         for round in range(1, 6):
             heard.until_events(47 * round + 1)
@@ -398,7 +398,7 @@ def test_a_pause_inside_a_pass_finishes_the_token(fable: Model) -> None:
 
 
 def test_a_pause_parks_before_the_next_token_and_loses_nothing(fable: Model) -> None:
-    with started(lambda: a_generation(fable, 50), running=True, speed=64.0) as runner:
+    with started(lambda: a_generation(fable, 50), running=True, speed=8.0) as runner:
         heard = Heard(runner)
         heard.until_tokens(2)
         runner.gate.run(False)

@@ -21,15 +21,15 @@ def panels(person: Person) -> tuple[list[str], list[str]]:
 
 
 async def test_text_and_attention_move_without_a_key(open_app: OpenApp) -> None:
-    async with open_app(speed=64.0) as person:
+    async with open_app(speed=8.0, max_new_tokens=400) as person:
         await person.has_steps(1)
         before = person.panel(TokenStream), *panels(person)
-        await person.has_steps(person.moment.steps + 2)
+        await person.goes_on(2)
         after = person.panel(TokenStream), *panels(person)
         assert all(old != new for old, new in zip(before, after, strict=True))
         assert "Once·upon·a·time" in "".join(before[0])
         assert "fable" in person.title and "a tiny story model" in person.title
-        assert "▶ at most 64/s" in person.title
+        assert "▶ at most 8/s" in person.title
 
 
 async def test_it_starts_paused_when_asked_to(open_app: OpenApp) -> None:
@@ -43,14 +43,14 @@ async def test_it_starts_paused_when_asked_to(open_app: OpenApp) -> None:
 
 
 async def test_space_pauses_and_resumes(open_app: OpenApp) -> None:
-    async with open_app(speed=64.0, max_new_tokens=400) as person:
+    async with open_app(speed=8.0, max_new_tokens=400) as person:
         await person.has_steps(2)
         await person.press("space")
         assert "‖ paused" in person.title
         assert not person.screen.runner.gate.running
-        await person.pilot.pause(0.05)  # a token that had begun comes to its end; no other begins
+        await person.rests()  # a token that had begun comes to its end; no other begins
         steps = len(person.trace.steps)
-        await person.pilot.pause(0.1)
+        await person.pilot.pause(0.2)
         assert len(person.trace.steps) == steps == person.moment.steps
         await person.press("space")
         assert "▶" in person.title
@@ -62,7 +62,7 @@ async def test_one_key_one_token(open_app: OpenApp) -> None:
         for key, steps in (("right", 1), ("n", 2), ("right", 3)):
             await person.press(key)
             await person.has_steps(steps)
-            await person.pilot.pause(0.02)
+            await person.rests()
             assert len(person.trace.steps) == steps
             assert f"token {steps - 1} · {steps}/64" in person.title
         await person.press("right", "right", "right")
@@ -98,13 +98,13 @@ async def test_every_moment_can_be_gone_back_to(open_app: OpenApp) -> None:
 
 
 async def test_going_back_pauses_and_running_comes_back_to_now(open_app: OpenApp) -> None:
-    async with open_app(speed=64.0) as person:
+    async with open_app(speed=8.0, max_new_tokens=400) as person:
         await person.has_steps(3)
         await person.press("left")
         assert "‖ paused" in person.title and person.screen.cursor.place is not None
         await person.press("space")
         assert person.screen.following
-        await person.has_steps(person.moment.steps + 2)
+        await person.goes_on(2)
         assert person.stream.current == person.moment.prompt_length + person.moment.steps - 1
 
 

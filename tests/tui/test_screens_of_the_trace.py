@@ -16,7 +16,6 @@ from cutaway.core.lens import lens_table
 from cutaway.core.overview import block_size
 from cutaway.core.sampling import STAGES
 from cutaway.tui.layout import PANELS
-from cutaway.tui.painter import Scene
 from cutaway.tui.stages import Place
 from cutaway.widgets.attention_map import AttentionMap, AttentionView
 from cutaway.widgets.candidate_bars import CandidateBars
@@ -40,25 +39,6 @@ KEYS = (
     "z", "t", "w", "W", "r", *map(str, range(len(PANELS) + 1)),
 )  # fmt: skip
 """Everything but what leaves the screen, those that go through a run more often."""
-
-
-async def rests(person: Person) -> None:
-    """Wait until nothing is under way, and every panel is about the place that is looked at."""
-    screen = person.screen
-    await person.settle()
-
-    def quiet() -> bool:
-        run, painter, gate = screen.run_shown, screen._painter, screen.runner.gate
-        assert run is not None and painter is not None
-        with gate._changed:
-            waiting = not run.over and (gate.running or gate._goal is not None or bool(gate._granted))
-        if waiting or gate.running or screen.runner.inbox or screen._target or screen._runs._next or screen._stale:
-            return False
-        if any(len(panel._rows) != panel.size.height for panel in screen.query(Panel) if panel.region.area):
-            return False  # it has another size, and has not heard yet
-        return painter.settled(Scene(run, screen.cursor, screen.place))
-
-    await person.until(quiet)
 
 
 async def does_something(person: Person, chance: random.Random) -> str:
@@ -220,7 +200,7 @@ async def test_after_any_walk_the_screen_is_the_trace(
             done.append(await does_something(person, chance))
             if turn % 20 == 19:
                 try:
-                    await rests(person)
+                    await person.rests()
                     assert_screen_is_the_trace(person)
                 except AssertionError as error:
                     raise AssertionError(f"after {' '.join(done[-12:])}, at {person.screen.place}: {error}") from error
@@ -237,7 +217,7 @@ async def test_the_same_with_a_real_vocabulary_and_a_mouse_in_the_map(open_app: 
             await person.pilot.hover(
                 panel, (chance.randrange(1, panel.size.width - 1), chance.randrange(1, panel.size.height - 3))
             )
-            await person.until(lambda: not person.screen._stale)
+            await person.sees()
             view = panel.view
             assert isinstance(view, AttentionView)
             row = attention_rows(person.trace, view.layer, view.head, view.query, view.query + 1)[0]

@@ -7,10 +7,10 @@ Renew the pictures with ``pytest tests/tui/test_snapshots.py --snapshot-update``
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -31,8 +31,10 @@ from cutaway.tui.app import CutawayApp
 from cutaway.tui.help_screen import HelpScreen
 from cutaway.tui.main_screen import MainScreen
 from cutaway.tui.options import resolve
-from cutaway.tui.prompt_screen import PromptScreen
 from cutaway.tui.stages import Place, Stages
+
+if TYPE_CHECKING:
+    from tests.tui.conftest import Person
 
 PINNED = "8.2.8"
 
@@ -102,28 +104,27 @@ def clockwork(fable: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textual.widgets.TextArea.cursor_blink", False)
 
 
-async def until(pilot: Pilot[None], happened: Callable[[], object]) -> None:
-    """Wait until it has *happened* and was drawn."""
-    for _ in range(2000):
-        await pilot.pause(0.01)
-        if happened():
-            return
-    raise AssertionError("it never happened")
+async def sit_down(pilot: Pilot[None]) -> Person:
+    """Somebody in front of the app, once there is a run on it."""
+    from tests.tui.conftest import Person
 
-
-def is_at(screen: MainScreen, place: Place) -> bool:
-    return screen.place == place
-
-
-async def reach_the_end(pilot: Pilot[None]) -> MainScreen:
-    """Wait until all has happened that the run itself still changes on the screen."""
     app = pilot.app
-    await until(pilot, lambda: isinstance(app.screen, MainScreen) and app.screen.moment is not None)
-    screen = app.screen
-    assert isinstance(screen, MainScreen) and screen.moment is not None
-    moment = screen.moment
-    await until(pilot, lambda: moment.steps == TOKENS and moment.cells[1].surprisal is not None and not screen._stale)
-    return screen
+    assert isinstance(app, CutawayApp)
+    person = Person(app, pilot, Path())
+    await person.until(lambda: isinstance(app.screen, MainScreen) and app.screen.moment is not None)
+    return person
+
+
+async def reach_the_end(pilot: Pilot[None]) -> Person:
+    """Wait until all has happened that the run itself still changes on the screen."""
+    person = await sit_down(pilot)
+    await person.until(lambda: person.moment.steps == TOKENS and person.moment.cells[1].surprisal is not None)
+    await person.rests()
+    return person
+
+
+async def comes_to(person: Person, place: Place) -> None:
+    await person.until(lambda: person.screen.place == place)
 
 
 def an_app(**options: Any) -> CutawayApp:
@@ -140,12 +141,12 @@ def test_looking_back_in_the_light(snap_compare: Any) -> None:
     """Eight tokens back, another head, the cell chosen by hand, light theme."""
 
     async def look_back(pilot: Pilot[None]) -> None:
-        screen = await reach_the_end(pilot)
-        await pilot.press(*["left"] * 8, "up", "right_square_bracket", "tab", "tab", "up", "up", "left")
+        person = await reach_the_end(pilot)
+        await person.press(*["left"] * 8, "up", "right_square_bracket", "tab", "tab", "up", "up", "left")
+        await person.rests()
         newest = 8 + (TOKENS - 9) - 1
-        await until(pilot, lambda: (screen.cursor.cell or (0, 0))[0] == newest - 2 and not screen._stale)
-        assert screen.place == Place(TOKENS - 9, Stages(4).last)
-        await until(pilot, lambda: screen.settled and not screen._stale)
+        assert person.screen.cursor.cell is not None and person.screen.cursor.cell[0] == newest - 2
+        assert person.screen.place == Place(TOKENS - 9, Stages(4).last)
 
     assert snap_compare(an_app(theme="light"), terminal_size=(120, 40), run_before=look_back)
 
@@ -154,15 +155,13 @@ def test_inside_a_pass(snap_compare: Any) -> None:
     """Paused at the scores of a layer: before the mask the future is there, the layers after are empty."""
 
     async def step(pilot: Pilot[None]) -> None:
-        await until(pilot, lambda: isinstance(pilot.app.screen, MainScreen) and pilot.app.screen.moment is not None)
-        screen = pilot.app.screen
-        assert isinstance(screen, MainScreen)
+        person = await sit_down(pilot)
         stages = Stages(4)
         places = [("l", "residual", 0), ("l", "residual", 1), ("full_stop", "qkv", 2), ("full_stop", "scores", 2)]
         for key, name, layer in places:
-            await pilot.press(key)
-            await until(pilot, partial(is_at, screen, Place(0, stages.index(name, layer))))
-        await until(pilot, lambda: screen.settled and not screen._stale)
+            await person.press(key)
+            await comes_to(person, Place(0, stages.index(name, layer)))
+        await person.rests()
 
     assert snap_compare(an_app(step=True), terminal_size=(120, 40), run_before=step)
 
@@ -171,12 +170,10 @@ def test_trying_other_settings(snap_compare: Any) -> None:
     """The temperature two steps hotter on an older token: a preview, and which token it would be."""
 
     async def heat(pilot: Pilot[None]) -> None:
-        screen = await reach_the_end(pilot)
-        await pilot.press(*["left"] * 5, "t")
-        await until(pilot, lambda: screen.focused is not None and screen.focused.id == "sampling")
-        await pilot.press("right", "right")
-        await until(pilot, lambda: screen.draft is not None and screen.draft.settings.temperature == 0.9)
-        await until(pilot, lambda: screen.settled and not screen._stale)
+        person = await reach_the_end(pilot)
+        await person.press(*["left"] * 5, "t", "right", "right")
+        await person.rests()
+        assert person.screen.draft is not None and person.screen.draft.settings.temperature == 0.9
 
     assert snap_compare(an_app(), terminal_size=(120, 40), run_before=heat)
 
@@ -185,11 +182,10 @@ def test_all_heads_alone(snap_compare: Any) -> None:
     """Every head of every layer, one of them chosen, and nothing else."""
 
     async def choose(pilot: Pilot[None]) -> None:
-        screen = await reach_the_end(pilot)
-        await pilot.press("4", "tab")
-        await until(pilot, lambda: screen.focused is not None and screen.focused.id == "heads")
-        await pilot.press("up", "left")
-        await until(pilot, lambda: (screen.cursor.layer, screen.cursor.head) == (1, 3) and not screen._stale)
+        person = await reach_the_end(pilot)
+        await person.press("4", "tab", "up", "left")
+        await person.rests()
+        assert (person.screen.cursor.layer, person.screen.cursor.head) == (1, 3)
 
     assert snap_compare(an_app(), terminal_size=(100, 30), run_before=choose)
 
@@ -198,10 +194,10 @@ def test_help(snap_compare: Any) -> None:
     """The keys over the screen."""
 
     async def ask(pilot: Pilot[None]) -> None:
-        await reach_the_end(pilot)
-        await pilot.press("question_mark")
-        await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
-        await until(pilot, lambda: pilot.app.screen.query_one(VerticalScroll).has_focus)
+        person = await reach_the_end(pilot)
+        await person.press("question_mark")
+        await person.until(lambda: isinstance(pilot.app.screen, HelpScreen))
+        await person.until(lambda: pilot.app.screen.query_one(VerticalScroll).has_focus)
 
     assert snap_compare(an_app(), terminal_size=(80, 24), run_before=ask)
 
@@ -210,9 +206,8 @@ def test_the_prompt_editor(snap_compare: Any) -> None:
     """The old prompt, selected, and its tokens."""
 
     async def write(pilot: Pilot[None]) -> None:
-        await reach_the_end(pilot)
-        await pilot.press("e")
-        await until(pilot, lambda: isinstance(pilot.app.screen, PromptScreen))
-        await until(pilot, lambda: "8 tokens" in str(pilot.app.screen.query_one("#count", Static).content))
+        person = await reach_the_end(pilot)
+        editor = await person.opens_editor(keeping=False)
+        await person.until(lambda: "8 tokens" in str(editor.query_one("#count", Static).content))
 
     assert snap_compare(an_app(), terminal_size=(80, 24), run_before=write)

@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 from cutaway.core import Generation, SamplingConfig, load_model
 from cutaway.core.events import AttentionDone, BlockDone, Event, LogitsReady, TokenChosen
-from cutaway.tui.painter import Scene
+from cutaway.tui.runner import SPEEDS
 from cutaway.tui.stages import ATTENTION, Place, Stages
 from cutaway.widgets.attention_map import AttentionMap, AttentionView
 from cutaway.widgets.candidate_bars import CandidateBars, CandidatesView
@@ -55,30 +55,8 @@ def drawn(events: Sequence[Event]) -> list[int]:
 async def goes_to(person: Person, key: str, place: Place | None) -> None:
     """Press *key* and wait until *place* is looked at and everything shown is about it."""
     await person.press(key)
-    await person.until(lambda: person.screen.place == place and person.screen._target is None)
-    await person.until(lambda: is_drawn(person))
-
-
-def is_drawn(person: Person) -> bool:
-    """Whether every panel is about the place that is looked at."""
-    screen = person.screen
-    painter, run = screen._painter, screen.run_shown
-    assert painter is not None and run is not None
-    return not screen._stale and painter.settled(Scene(run, screen.cursor, screen.place))
-
-
-async def rests(person: Person) -> None:
-    """Wait until what was asked for has been done."""
-    screen = person.screen
-
-    def quiet() -> bool:
-        over = person.screen.run_shown is not None and person.screen.run_shown.over
-        gate = screen.runner.gate
-        with gate._changed:
-            waiting = not over and (gate.running or gate._goal is not None or bool(gate._granted))
-        return not (waiting or screen.runner.inbox or screen._target) and is_drawn(person)
-
-    await person.until(quiet)
+    await person.until(lambda: person.screen.place == place)
+    await person.rests()
 
 
 def lit(person: Person) -> str:
@@ -295,7 +273,7 @@ async def test_l_goes_layer_by_layer_and_back(open_app: OpenApp, model: Path) ->
         seen = [walked[-1]]
         while seen[-1] != Place(0, stages.index("embedding")):
             await person.press("L")
-            await rests(person)
+            await person.rests()
             assert person.screen.place is not None and person.screen.place < seen[-1]
             seen.append(person.screen.place)
         assert set(walked) <= set(seen)
@@ -312,7 +290,7 @@ async def test_a_token_is_finished_from_its_middle(open_app: OpenApp, model: Pat
         for step, keys in enumerate((["full_stop"] * 4, ["l"], ["full_stop", "l", "full_stop"])):
             for key in keys:
                 await person.press(key)
-                await rests(person)
+                await person.rests()
             assert person.screen.place is not None and person.screen.place.step == step
             assert f"inside token {step} · {step + 1}/3" in person.title and len(person.trace.steps) == step
             await goes_to(person, "right", Place(step, stages.last))
@@ -368,7 +346,7 @@ async def test_any_walk_writes_the_tokens_of_a_free_run(open_app: OpenApp, tiny:
             keys = ("full_stop", "full_stop", "l", "l", "right", "comma", "L", "left", "up", "bracketright")
             await person.press(chance.choice(keys))
             if chance.random() < 0.5:  # otherwise the next key does not wait
-                await rests(person)
+                await person.rests()
             presses += 1
             assert presses < 400
             assert [step.id for step in person.trace.steps] == ids[: len(person.trace.steps)]
@@ -379,29 +357,28 @@ async def test_space_in_the_middle_of_a_pass_runs_on_and_pausing_finishes_a_toke
     open_app: OpenApp, model: Path
 ) -> None:
     ids = drawn(computed(model, 40))
-    async with open_app(**options(model, max_new_tokens=40, speed=64.0)) as person:
+    async with open_app(**options(model, max_new_tokens=40, speed=4.0)) as person:
         stages = person.moment.stages
         await goes_to(person, "l", Place(0, stages.index("residual", 0)))
         await person.press("space")
         assert "▶" in person.title
         await person.has_steps(4)
         await person.press("space")
-        await rests(person)
+        await person.rests()
         assert person.screen.place == Place(person.moment.steps - 1, stages.last)
         assert person.moment.reached == -1 and person.moment.steps < 40
         assert [step.id for step in person.trace.steps] == ids[: len(person.trace.steps)]
         step = person.moment.steps
         await goes_to(person, "full_stop", Place(step, stages.index("embedding")))
-        await person.press("space")
+        await person.press(*["plus"] * len(SPEEDS), "space")
         await person.has_ended()
         assert [each.id for each in person.trace.steps] == ids
 
 
 async def test_keys_that_outrun_the_screen_are_not_lost_and_do_not_overshoot(open_app: OpenApp, tiny: Path) -> None:
     async with open_app(**options(tiny)) as person:
-        for _ in range(40):
-            await person.pilot.press("full_stop")
-        await rests(person)
+        person.types(*["full_stop"] * 40)
+        await person.rests()
         place = person.screen.place
         assert place is not None and place < Place(1, 0 + person.moment.stages.last)
         assert person.moment.newest == place or person.moment.has(place)
@@ -413,7 +390,7 @@ async def test_looking_at_another_layer_in_the_middle_of_a_pass(open_app: OpenAp
         stages: Stages = person.moment.stages
         while person.screen.place != Place(0, stages.index("scores", 1)):
             await person.press("full_stop")
-            await rests(person)
+            await person.rests()
         panel = person.screen.query_one(AttentionMap)
         await person.press("up")
         assert isinstance(panel.view, AttentionView) and (panel.view.layer, panel.view.kind) == (0, "weights")

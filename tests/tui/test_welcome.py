@@ -37,10 +37,12 @@ def greet(open_app: OpenApp, monkeypatch: pytest.MonkeyPatch) -> Greet:
 
     @asynccontextmanager
     async def sit_down(**options: object) -> AsyncIterator[Person]:
+        """It stays until a key is pressed, unless a test says otherwise."""
         monkeypatch.setattr(CutawayApp, "on_mount", on_mount)
-        async with open_app(**options) as person:
+        async with open_app(**{"speed": 8.0, "max_new_tokens": 400} | options) as person:
             yield person
 
+    monkeypatch.setattr("cutaway.tui.screen.SECONDS", 1000.0)
     return sit_down
 
 
@@ -67,20 +69,19 @@ def test_where_it_cannot_be_remembered_nothing_is_said(
 
 @pytest.mark.parametrize("size", [(60, 18), (80, 24), (120, 40), (200, 60)])
 async def test_the_words_can_be_read_over_the_run(greet: Greet, size: tuple[int, int]) -> None:
-    async with greet(size=size, speed=64.0) as person:
+    async with greet(size=size) as person:
         await person.has_steps(2)
         seen = "\n".join(person.rows)
         assert card(person).display and "welcome" in seen
         for names, words in WORDS:
             assert words in seen and all(person.screen.key(name) in seen for name in names)
         assert "? help" in person.rows[-1] and "token" in person.rows[0]
-        steps = person.moment.steps
-        await person.has_steps(steps + 2)  # and the run goes on
+        await person.goes_on(2)  # and the run goes on
 
 
 @pytest.mark.parametrize("key", ["space", "right", "question_mark", "t", "x", "tab"])
 async def test_any_key_sends_it_away_and_does_what_it_does(greet: Greet, key: str) -> None:
-    async with greet(size=(100, 30), speed=64.0) as person:
+    async with greet(size=(100, 30)) as person:
         await person.has_steps(1)
         running = person.screen.runner.gate.running
         await person.press(key)
@@ -100,10 +101,10 @@ async def test_it_goes_by_itself(greet: Greet, monkeypatch: pytest.MonkeyPatch) 
 
 
 async def test_a_click_beside_it_reaches_what_is_there(greet: Greet) -> None:
-    async with greet(size=(120, 40), speed=64.0) as person:
-        await person.has_steps(2)
+    async with greet(size=(120, 40), step=True) as person:
+        await person.sees()
         await person.pilot.click("#text", (2, 1))
-        await person.settle()
+        await person.sees()
         assert person.app.is_running and person.screen.cursor.cell is not None
 
 

@@ -10,6 +10,7 @@ from textual.strip import Strip
 
 from cutaway.core.tokenizer import load_tokenizer
 from cutaway.widgets.drawable import draw_token
+from tests.patience import make_patient
 
 Rows = Sequence[Strip]
 
@@ -62,6 +63,12 @@ STRANGE = [
     "",
 ]
 """What models, files and people have brought terminals to their knees with."""
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no test depend on how fast the machine is."""
+    make_patient(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -270,6 +270,17 @@ async def test_arrows_point_at_rows_and_enter_takes_one(check_rows: Check) -> No
         check_rows(app.rows, 60)
 
 
+async def test_arrows_that_outrun_the_screen_are_all_counted() -> None:
+    app = BarsApp()
+    async with app.run_test(size=(60, 12)) as pilot:
+        panel = app.query_one(CandidateBars)
+        for change in (1, 1, 1, -1):
+            panel.action_move(change)
+        panel.action_take()
+        await pilot.pause()
+        assert said(app.pop()) == [1, 2, 3, 2, (STEP, 102)]
+
+
 async def test_the_row_that_keys_are_at_is_marked_while_they_are(check_rows: Check) -> None:
     app = BarsApp()
     async with app.run_test(size=(60, 12)) as pilot:

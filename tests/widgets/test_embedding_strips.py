@@ -269,3 +269,16 @@ async def test_leaving_lets_go_unless_keys_are_here() -> None:
         panel.on_leave()
         await pilot.pause()
         assert app.said == [None]
+
+
+async def test_arrows_that_come_before_the_numbers_count() -> None:
+    app = StripsApp(a_view(16))
+    async with app.run_test(size=(60, 16)) as pilot:
+        panel = app.query_one(EmbeddingStrips)
+        panel.wait("no numbers yet")
+        panel.focus()
+        await pilot.press("right", "right")
+        assert app.said == []
+        panel.show(app.shown)
+        await pilot.pause()
+        assert app.said == [0, 1]

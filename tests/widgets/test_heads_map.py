@@ -356,6 +356,19 @@ async def test_arrows_choose_and_enter_opens() -> None:
         assert app.said[-1] == ("opened", 3, 2)
 
 
+async def test_keys_that_come_before_the_maps_count() -> None:
+    app = HeadsApp(a_view(layer=1, head=6))
+    async with app.run_test(size=(58, 20)) as pilot:
+        panel = app.query_one(HeadsMap)
+        panel.wait("no maps yet")
+        panel.focus()
+        await pilot.press("up", "left", "enter")
+        assert app.said == []
+        panel.show(app.shown)
+        await pilot.pause()
+        assert app.said == [("chosen", 0, 6), ("chosen", 0, 5), ("opened", 0, 5)]
+
+
 async def test_a_click_chooses_and_a_double_click_opens() -> None:
     app = HeadsApp(a_view(layer=1, head=6))
     async with app.run_test(size=(58, 20)) as pilot:

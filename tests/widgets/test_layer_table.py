@@ -238,3 +238,16 @@ async def test_arrows_choose_neighbours_and_may_outrun_the_screen() -> None:
         await pilot.press("up", "down")
         await pilot.pause()
         assert app.said == [0, 1]
+
+
+async def test_arrows_that_come_before_the_table_count() -> None:
+    app = TableApp(a_view(4, 1))
+    async with app.run_test(size=(60, 14)) as pilot:
+        panel = app.query_one(LayerTable)
+        panel.wait("no layers yet")
+        panel.focus()
+        await pilot.press("down", "down")
+        assert app.said == []
+        panel.show(app.shown)
+        await pilot.pause()
+        assert app.said == [2, 3]

@@ -1,8 +1,10 @@
 """A panel: a frame of the right size, and nothing repainted that did not change."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import pytest
+from textual import events
 from textual.app import App, ComposeResult
 from textual.geometry import Region, Size
 from textual.strip import Strip
@@ -205,6 +207,22 @@ class Stops(Panel[int]):
         return view
 
 
+def test_what_is_asked_for_early_is_done_once_there_is_a_view() -> None:
+    done: list[str] = []
+    panel = Stops()
+    for what in "ab":
+        panel.once_shown(partial(done.append, what))
+    assert done == []
+    for place in (5, 6):
+        panel.show(place)
+        assert done == ["a", "b"]
+    panel.wait("nothing yet")
+    panel.once_shown(partial(done.append, "c"))
+    panel.wait("and nothing to come")
+    panel.show(5)
+    assert done == ["a", "b"]
+
+
 def test_keys_that_outrun_the_screen_are_all_counted() -> None:
     """A view that is behind takes back nothing; one that is elsewhere takes back everything."""
     panel = Stops()
@@ -220,3 +238,17 @@ def test_keys_that_outrun_the_screen_are_all_counted() -> None:
     panel._moved = 8
     panel.show(2)  # somebody else chose
     assert panel._moved is None
+
+
+async def test_a_panel_that_is_shown_again_keeps_the_focus() -> None:
+    """That it was hidden may be told after it is back."""
+    app = PanelApp(Words())
+    async with app.run_test(size=(30, 8)) as pilot:
+        app.panel.focus()
+        await pilot.pause()
+        app.panel.post_message(events.Hide())
+        await pilot.pause()
+        assert app.focused is app.panel
+        app.panel.display = False
+        await pilot.pause()
+        assert app.focused is None
