@@ -62,16 +62,18 @@ def mask_future_in_place(scores: Floats, start: int) -> Floats:
 
 
 def gelu_tanh(x: Floats) -> Floats:
-    """GELU in its tanh form, ½x(1 + tanh(√(2/π)(x + 0.044715x³))) (Hendrycks and Gimpel, arXiv:1606.08415)."""
+    """GELU in its tanh form, ½x(1 + tanh(u)) with u = √(2/π)(x + 0.044715x³) (Hendrycks and Gimpel, arXiv:1606.08415).
+
+    Computed as x·σ(2u), which is the same: NumPy's exponential is faster than its tanh.
+    """
     inner = x * x
-    inner *= _GELU_SCALE * np.float32(0.044715)
-    inner += _GELU_SCALE
-    inner *= x
-    np.tanh(inner, out=inner)
-    inner += np.float32(1.0)
-    inner *= x
-    inner *= np.float32(0.5)
-    return inner
+    inner *= _GELU_SCALE * np.float32(-2.0 * 0.044715)
+    inner -= _GELU_SCALE * np.float32(2.0)
+    inner *= x  # −2u
+    with np.errstate(over="ignore"):  # far below 0 the exponential is inf, and the quotient 0
+        np.exp(inner, out=inner)
+        inner += np.float32(1.0)
+        return np.divide(x, inner, out=inner)
 
 
 def gelu(x: Floats) -> Floats:

@@ -81,7 +81,7 @@ class Attention:
         return self.output(joined)
 
 
-_QUERIES = 64
+_QUERIES = 32
 """Queries whose weights are computed at a time: no more of their future than this is computed, to be masked."""
 
 
