@@ -6,7 +6,7 @@ run: a noisy machine slows both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from statistics import median
 from time import perf_counter
@@ -50,19 +50,32 @@ def matrices(decoder: Decoder) -> list[Floats]:
 def measure(model: Model, prompt: int, tokens: int, capture: Capture = "default") -> Speed:
     """Decode *tokens*, two or more, after a prompt of so many ids, reading all matrices once after each."""
     weights = matrices(model.decoder)
-    vectors = {matrix.shape[0]: np.ones((1, matrix.shape[0]), np.float32) for matrix in weights}
-    out = {matrix.shape[1]: np.empty((1, matrix.shape[1]), np.float32) for matrix in weights}
+    read = reading(weights)
     ids = [id % model.config.vocabulary for id in range(prompt)]
     run = Generation(model, ids, SamplingConfig(seed=0), max_new_tokens=tokens, ignore_eos=True, capture=capture)
-    steps, reading, begun = [], [], perf_counter()
+    steps, limits, begun = [], [], perf_counter()
     for event in run:
         if isinstance(event, TokenChosen):
             steps.append(perf_counter() - begun)
-            reading.append(_read(weights, vectors, out))
+            limits.append(read())
             begun = perf_counter()
-    step, limit = median(steps[1:]), median(reading)
+    step, limit = median(steps[1:]), median(limits)
     size = sum(matrix.nbytes for matrix in weights)
     return Speed(steps[0], 1 / step, 1 / limit, size / limit / 1e9)
+
+
+def reading(weights: list[Floats]) -> Callable[[], float]:
+    """A function that reads all *weights* [in, out] once by bare matrix-vector products, and says for how long."""
+    vectors = {matrix.shape[0]: np.ones((1, matrix.shape[0]), np.float32) for matrix in weights}
+    out = {matrix.shape[1]: np.empty((1, matrix.shape[1]), np.float32) for matrix in weights}
+
+    def read() -> float:
+        begun = perf_counter()
+        for matrix in weights:
+            np.matmul(vectors[matrix.shape[0]], matrix, out=out[matrix.shape[1]])
+        return perf_counter() - begun
+
+    return read
 
 
 def _within(part: object) -> Iterator[Floats]:
@@ -73,11 +86,3 @@ def _within(part: object) -> Iterator[Floats]:
     elif is_dataclass(part) and not isinstance(part, type):
         for field in fields(part):
             yield from _within(getattr(part, field.name))
-
-
-def _read(weights: list[Floats], vectors: dict[int, Floats], out: dict[int, Floats]) -> float:
-    """Seconds to read all *weights* once."""
-    begun = perf_counter()
-    for matrix in weights:
-        np.matmul(vectors[matrix.shape[0]], matrix, out=out[matrix.shape[1]])
-    return perf_counter() - begun

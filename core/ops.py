@@ -72,8 +72,9 @@ def gelu_tanh(x: Floats) -> Floats:
     inner *= x  # −2u
     with np.errstate(over="ignore"):  # far below 0 the exponential is inf, and the quotient 0
         np.exp(inner, out=inner)
-        inner += np.float32(1.0)
-        return np.divide(x, inner, out=inner)
+    inner += np.float32(1.0)
+    np.divide(x, inner, out=inner)
+    return inner
 
 
 def gelu(x: Floats) -> Floats:
