@@ -125,7 +125,8 @@ def plot(beyond: Line, alone: Line) -> str:
         for value in np.linspace(0, most, 5)
     ]
     return (
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 360" font-family="DejaVu Sans Mono, monospace" font-size="12">'
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 360" font-size="12"'
+        ' font-family="DejaVu Sans Mono, monospace">'
         '<rect width="640" height="360" fill="#ffffff"/>'
         f'<path d="M{left} {top}V{bottom}H{right}" fill="none" stroke="#888888"/>{"".join(marks)}'
         f'<text x="{left - 40:.0f}" y="{top - 6:.0f}">ms a step</text>'

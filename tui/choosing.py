@@ -16,6 +16,7 @@ from ..core.sampling import SamplingConfig
 from ..widgets.candidate_bars import CandidateBars
 from ..widgets.drawable import drawable
 from ..widgets.sampling_stages import SamplingStages
+from .prompt_surprisal import ask_surprisal
 from .runs import Run
 from .screen import RunScreen
 from .settings_draft import SETTINGS, Draft
@@ -135,7 +136,7 @@ class Choosing(RunScreen):
         if self._painter:
             self._painter.forget()
         if self.moment:
-            self.ask_surprisal(self.moment)
+            ask_surprisal(self.runner, self.moment)
         self.redraw()
         self.say(sentence, "here")
 

@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import inf
-from time import perf_counter
 
-import numpy as np
-from numpy.typing import NDArray
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal
@@ -20,7 +14,6 @@ from textual.widgets import Static
 
 from ..core.catalogue import tr
 from ..core.events import Event, FinishReason, TokenChosen
-from ..core.lens import surprisal
 from ..core.trace import REASONS, Trace
 from ..widgets.attention_map import AttentionMap
 from ..widgets.candidate_bars import CandidateBars
@@ -44,31 +37,15 @@ from .inquiries import Found
 from .keys import KEYS, Key, footer, hidden_views
 from .layout import LOWER, PANELS, SMALLEST, UPPER, shown_panels
 from .moment import Moment
+from .pacing import Pacing, can_be_followed, is_remote
 from .painter import Painter, Scene
+from .prompt_surprisal import PromptSurprisal, ask_surprisal, lacks_surprisal, take_surprisal
 from .runner import Answer, Failed, Grain, News, Refused, Runner
 from .runs import Run, Runs
 from .settings_draft import Draft
 from .stages import Place
 from .start import Source
 from .welcome import SECONDS, WORDS
-
-READABLE_SPEED = 8.0
-"""Tokens a second at which a sentence about each can still be followed."""
-SURPRISAL_ROWS = 32
-"""Prompt positions whose surprisal is computed between two tokens."""
-DRAWING = 0.1
-"""How much of the time a run may spend on being drawn."""
-REMOTE_BYTES = 160_000
-"""Bytes a second that a run may send over SSH."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PromptSurprisal:
-    """How unexpected the tokens of a prompt were, in bits; computed on the engine's thread."""
-
-    trace: Trace
-    start: int
-    bits: NDArray[np.float64]
 
 
 class RunScreen(Screen[None]):
@@ -111,7 +88,7 @@ class RunScreen(Screen[None]):
         self._runs = Runs(runner, origin)
         self._give_up = give_up
         self._stale = True
-        self._next_frame = 0.0
+        self._pacing = Pacing(self)
         self._painter: Painter | None = None
 
     @property
@@ -148,7 +125,7 @@ class RunScreen(Screen[None]):
     def settled(self) -> bool:
         """Whether everything that is shown is about the place that is looked at."""
         run, painter = self._runs.shown, self._painter
-        if run is None or painter is None or self._surprisal_missing:
+        if run is None or painter is None or lacks_surprisal(run.moment):
             return False
         return painter.settled(Scene(run, self.cursor, self.place))
 
@@ -187,7 +164,7 @@ class RunScreen(Screen[None]):
         self._painter = Painter(self)
         self.show_keys()
         self.lay_out()
-        frames = self.options.fps or (10 if "SSH_CONNECTION" in os.environ else 20)
+        frames = self.options.fps or (10 if is_remote() else 20)
         self.set_interval(1 / frames, self._tick)
         self.call_after_refresh(self.runner.start)
         if self.welcome and not self.has_class("-too-small"):
@@ -259,9 +236,9 @@ class RunScreen(Screen[None]):
             self._hear(news)
         self.play()
         gate = self.runner.gate
-        if gate.running and self._terminal_lags:
+        if gate.running and self._pacing.terminal_lags:
             return  # what is not out yet would only grow, and keys wait behind it
-        if self._stale and (not gate.running or gate.speed <= READABLE_SPEED or perf_counter() >= self._next_frame):
+        if self._stale and self._pacing.is_due(gate):
             self.redraw()
             if not self.settled:  # an answer takes a few milliseconds: do not wait for the next tick
                 self.set_timer(0.01, self._tick)
@@ -277,7 +254,8 @@ class RunScreen(Screen[None]):
                 self.refused()
                 self.say(drawable(sentence, spaces=False), "here", lasting=True)
             case Answer(value=PromptSurprisal() as found):
-                self._take_surprisal(found)
+                if self.moment is not None:
+                    take_surprisal(self.runner, self.moment, found)
             case Answer(value=Found() as found):
                 found.inquiry.take(found)
                 if found.problem:
@@ -311,7 +289,7 @@ class RunScreen(Screen[None]):
             self.say(drawable(notice, spaces=False), "here", lasting=True)
         elif not self.runner.gate.running and not run.over:
             self.say(self.paused, lasting=True)
-        self.ask_surprisal(run.moment)
+        ask_surprisal(self.runner, run.moment)
 
     def _follow(self, event: Event) -> None:
         """One event: where the pass is, and how many tokens there are."""
@@ -321,7 +299,7 @@ class RunScreen(Screen[None]):
         if isinstance(event, TokenChosen):
             self.cursor = self.cursor if self.cursor.place else self.cursor.to_candidate(0)
             if run.moment.steps == 1:
-                self.ask_surprisal(run.moment)
+                ask_surprisal(self.runner, run.moment)
         if self._target is not None:
             self._reach(run, self._target)
         if isinstance(event, TokenChosen) and run.over and run.moment.trace.finish_reason:
@@ -367,19 +345,6 @@ class RunScreen(Screen[None]):
         """How the key called *name* is written."""
         return next(key.shown for key in self.keys if key.name == name)
 
-    def ask_surprisal(self, moment: Moment) -> None:
-        """Have the surprisal of the next few prompt tokens computed between two tokens of the run."""
-        trace, start = moment.trace, moment.surprisal_known
-        stop = min(start + SURPRISAL_ROWS, len(trace.prompt_ids))
-        if start < stop and moment.steps and moment.knows_outputs:
-            decoder = trace.decoder if trace.has_weights else None
-            self.runner.ask(lambda: PromptSurprisal(trace, start, surprisal(trace, decoder, start, stop)))
-
-    def _take_surprisal(self, found: PromptSurprisal) -> None:
-        if self.moment is not None and found.trace is self.moment.trace:
-            self.moment.learn_surprisal(found.start, found.bits.tolist())
-            self.ask_surprisal(self.moment)
-
     # What is drawn
 
     def redraw(self) -> None:
@@ -387,24 +352,8 @@ class RunScreen(Screen[None]):
         self._stale = False
         if self.has_class("-too-small") or not self.is_mounted or self._painter is None:
             return
-        begun, sent = perf_counter(), Panel.sent
-        with self.app.batch_update():
+        with self._pacing.picture(), self.app.batch_update():
             self._draw(self._painter)
-        self._next_frame = inf  # until this picture is out
-        self.call_after_refresh(self._picture_out, begun, Panel.sent - sent)
-
-    @property
-    def _terminal_lags(self) -> bool:
-        """Whether the terminal has not taken everything yet: Textual keeps it in a queue without a public name."""
-        queue = getattr(getattr(self.app._driver, "_writer_thread", None), "_queue", None)
-        return queue is not None and not queue.empty()
-
-    def _picture_out(self, begun: float, sent: int) -> None:
-        """Work out when a run may be drawn again, from what the last picture took in time and in bytes."""
-        now = perf_counter()
-        self._next_frame = now + (now - begun) * (1 - DRAWING) / DRAWING
-        if "SSH_CONNECTION" in os.environ:
-            self._next_frame = max(self._next_frame, begun + sent / REMOTE_BYTES)
 
     def _draw(self, painter: Painter) -> None:
         gate, run, place = self.runner.gate, self._runs.shown, self.place
@@ -418,19 +367,10 @@ class RunScreen(Screen[None]):
         settings = run.moment.trace.settings_at(max(place.step if place else 0, 0))
         self.query_one(StageStrip).show(stages_view(run, settings, place))
         painter.draw(Scene(run, self.cursor, place, self.draft, self.selected))
-        readable = not gate.running or gate.speed <= READABLE_SPEED
-        told = comment(run.moment, self.cursor, place) if readable else NoticeView("")
+        told = comment(run.moment, self.cursor, place) if can_be_followed(gate) else NoticeView("")
         if self.draft is not None and place is not None:
             told = NoticeView(comment_draft(run.moment, place, self.draft.settings), "here")
         self.query_one(NoticeLine).idle(told)
-
-    @property
-    def _surprisal_missing(self) -> bool:
-        """Whether the prompt's surprisal is still being computed."""
-        moment = self.moment
-        if moment is None or not moment.steps or not moment.knows_outputs:
-            return False
-        return moment.surprisal_known < moment.prompt_length
 
     def say(self, sentence: str, tone: Tone = "quiet", *, short: str = "", lasting: bool = False) -> None:
         """One drawable sentence above the keys, for a few seconds, or *lasting* until something else is said.
