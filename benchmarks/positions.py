@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +94,7 @@ def _attend(trace: Trace, T: int) -> float:
 def plot(beyond: Line, alone: Line) -> str:
     """Both as an SVG, 640 by 360: points and lines."""
     left, right, top, bottom = 60.0, 620.0, 20.0, 320.0
-    most = 1.2 * float(max(beyond.milliseconds))
+    most = 1.4 * float(max(beyond.milliseconds))
 
     def x(position: float) -> float:
         return left + (right - left) * position / 1024
@@ -103,7 +102,7 @@ def plot(beyond: Line, alone: Line) -> str:
     def y(milliseconds: float) -> float:
         return bottom - (bottom - top) * milliseconds / most
 
-    def drawn(line: Line, colour: str, name: str) -> str:
+    def drawn(line: Line, colour: str, name: str, row: int) -> str:
         slope, start = line.fit
         ends = f'x1="{x(0):.1f}" y1="{y(start):.1f}" x2="{x(1024):.1f}" y2="{y(start + slope * 1.024):.1f}"'
         points = "".join(
@@ -113,16 +112,16 @@ def plot(beyond: Line, alone: Line) -> str:
         label = f"{name}: {start:.1f} ms + {slope:.1f} ms per 1,000 positions"
         return (
             f'<line {ends} stroke="{colour}" stroke-opacity="0.5"/>{points}'
-            f'<text x="{x(40):.0f}" y="{y(start + slope * 0.04) - 12:.0f}" fill="{colour}">{label}</text>'
+            f'<text x="{left + 20:.0f}" y="{top + 20 + 18 * row:.0f}" fill="{colour}">{label}</text>'
         )
 
-    marks: list[Any] = [
+    marks = [
         f'<text x="{x(position):.0f}" y="{bottom + 18:.0f}" text-anchor="middle">{position:,}</text>'
         for position in range(0, 1025, 256)
     ]
     marks += [
-        f'<text x="{left - 8:.0f}" y="{y(value) + 4:.0f}" text-anchor="end">{value:.0f}</text>'
-        for value in np.linspace(0, most, 5)
+        f'<text x="{left - 8:.0f}" y="{y(value) + 4:.0f}" text-anchor="end">{value}</text>'
+        for value in range(0, int(most) + 1, 2)
     ]
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 360" font-size="12"'
@@ -131,7 +130,7 @@ def plot(beyond: Line, alone: Line) -> str:
         f'<path d="M{left} {top}V{bottom}H{right}" fill="none" stroke="#888888"/>{"".join(marks)}'
         f'<text x="{left - 40:.0f}" y="{top - 6:.0f}">ms a step</text>'
         f'<text x="{right:.0f}" y="{bottom + 34:.0f}" text-anchor="end">position</text>'
-        f"{drawn(beyond, '#1f5fa8', STEP)}{drawn(alone, '#b5541c', ATTENTION)}</svg>\n"
+        f"{drawn(beyond, '#1f5fa8', STEP, 0)}{drawn(alone, '#b5541c', ATTENTION, 1)}</svg>\n"
     )
 
 
