@@ -1,4 +1,4 @@
-"""What a decode step costs at every position: a line, whose slope should be attention's own.
+"""What a decode step costs at every position: a line, whose slope is that of attention.
 
 Run with ``python -m benchmarks.positions`` from the repository; ``--plot FILE`` draws it as an SVG. A GPT-2 of 124M's
 shape with random weights writes to the end of its context. After each step all its matrices are read once by bare
@@ -65,7 +65,7 @@ def steps(run: Generation) -> Line:
     starts = range(1, len(beyond) - SPAN + 1, SPAN)
     first = len(run.trace.prompt_ids)
     return Line(
-        np.array([first + start + SPAN / 2 for start in starts]),
+        np.array([first + start + (SPAN - 1) / 2 for start in starts]),
         np.array([1000 * median(beyond[start : start + SPAN]) for start in starts]),
     )
 
@@ -136,13 +136,11 @@ def plot(beyond: Line, alone: Line) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", help="an existing model instead of the random one")
     parser.add_argument("--plot", type=Path, help="where to draw both lines")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        if arguments.model is None:
-            write_random_model(Path(folder), GPT2_SMALL)
-        model = load_model(arguments.model or folder)
+        write_random_model(Path(folder), GPT2_SMALL)
+        model = load_model(folder)
         run = Generation(model, [1, 2, 3], SamplingConfig(seed=0), max_new_tokens=1022, ignore_eos=True)
         beyond, alone = steps(run), attention(run.trace)
     for name, line in ((STEP, beyond), (ATTENTION, alone)):

@@ -78,7 +78,10 @@ def mlp_output(trace: Trace, layer: int, start: int, stop: int) -> Floats:
 
 
 def knows_mlp_output(trace: Trace) -> bool:
-    """Whether `mlp_output` can be told: without the weights only from the tables, and under no norm after the sum."""
+    """Whether `mlp_output` can be told at every position.
+
+    Without the weights only from the tables: not under a norm after the sum, nor where a stream was patched.
+    """
     patched = any(isinstance(edit, PatchResidual) for edit in trace.edits)
     return trace.has_weights or (trace.tables is not None and not (patched or trace.model.config.post_norm))
 

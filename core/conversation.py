@@ -18,7 +18,7 @@ from typing import Any
 
 from .cache import Capture
 from .chat import Message, answer_end, messages_of, write_chat
-from .edits import Edit, ForceToken, Lasting
+from .edits import Edit, next_turn
 from .generation import Generation
 from .models.model import Model
 from .sampling import SamplingConfig
@@ -51,9 +51,7 @@ class Turn:
         """The turn in words, for when nobody will go on from its rows."""
         if self.generation is None:
             return self
-        kept = (edit for edit in self.generation.trace.edits if not isinstance(edit, ForceToken))
-        edits = (replace(edit, since=0) if isinstance(edit, Lasting) else edit for edit in kept)
-        return Turn(self.question, None, self.answer, tuple(dict.fromkeys(edits)))
+        return Turn(self.question, None, self.answer, next_turn(self.generation.trace.edits))
 
 
 class Conversation:

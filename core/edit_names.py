@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
+
 from .catalogue import tr
 from .edits import (
     AblateHead,
@@ -20,6 +22,9 @@ from .edits import (
 )
 from .errors import ModelError
 from .part_names import PART, SCALED_PART
+
+_MOST = 2**31
+"""No layer, position or token has a larger number."""
 
 _KINDS: dict[str, type[Edit]] = {
     "ablate_head": AblateHead,
@@ -72,9 +77,9 @@ def edit_name(edit: Edit) -> str:
         case AblateMlp(layer=layer):
             return f"{layer}.mlp"
         case ScaleHead(layer=layer, head=head, factor=factor):
-            return f"{layer}.{head}={factor:g}"
+            return f"{layer}.{head}={_written(factor)}"
         case ScaleMlp(layer=layer, factor=factor):
-            return f"{layer}.mlp={factor:g}"
+            return f"{layer}.mlp={_written(factor)}"
         case PatchHead(layer=layer, head=head, position=position):
             return f"{layer}.{head}@{position}"
         case PatchMlp(layer=layer, position=position):
@@ -85,6 +90,11 @@ def edit_name(edit: Edit) -> str:
             return f"{step}:{id}"
 
 
+def _written(factor: float) -> str:
+    """All digits of a factor, and no exponent."""
+    return np.format_float_positional(factor, trim="-")
+
+
 def edit_to_dict(edit: Edit) -> dict[str, Any]:
     """The edit as recordings keep it: its kind and its fields."""
     kind = next(name for name, cls in _KINDS.items() if type(edit) is cls)
@@ -93,11 +103,29 @@ def edit_to_dict(edit: Edit) -> dict[str, Any]:
 
 def edit_from_dict(data: dict[str, Any]) -> Edit:
     """The reverse of `edit_to_dict`; raises KeyError, TypeError or ValueError on anything else."""
-    values = {name: _READ.get(name, int)(value) for name, value in data.items() if name != "kind"}
+    values = {name: _READ.get(name, _whole)(value) for name, value in data.items() if name != "kind"}
     return _KINDS[data["kind"]](**values)
 
 
-_READ: dict[str, Callable[[Any], Any]] = {"factor": float, "values": lambda numbers: tuple(map(float, numbers))}
+def _whole(value: object) -> int:
+    if type(value) is not int or abs(value) > _MOST:
+        raise ValueError
+    return value
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > _MOST**9:
+        raise ValueError
+    return float(value)
+
+
+def _numbers(value: object) -> tuple[float, ...]:
+    if not isinstance(value, list):
+        raise ValueError
+    return tuple(map(_number, value))
+
+
+_READ: dict[str, Callable[[Any], Any]] = {"factor": _number, "values": _numbers}
 """How fields are read that are not whole numbers."""
 
 

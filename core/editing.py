@@ -56,7 +56,7 @@ class _Change:
 class Edits:
     """A run's edits, checked against its model and ready to change what a pass computes."""
 
-    def __init__(self, edits: Iterable[Edit], config: ModelConfig, prompt_length: int = 1) -> None:
+    def __init__(self, edits: Iterable[Edit], config: ModelConfig, prompt_length: int) -> None:
         """Raises `ModelError` where one of *edits* points outside the model."""
         self.all: tuple[Edit, ...] = tuple(edits)
         self._prompt_length = prompt_length
@@ -85,6 +85,22 @@ class Edits:
         """Change the stream after *layer*, *residual* [n, D], from position *start* on, in place."""
         for change in self._streams.get(layer, ()):
             change.apply(residual, start)
+
+    def touch_head(self, layer: int, head: int) -> bool:
+        """Whether any edit is about that head."""
+        return any(change.head == head for change in self._heads.get(layer, ()))
+
+    def silent_heads(self, position: int) -> frozenset[tuple[int, int]]:
+        """Layer and head of those of which nothing is left at *position*."""
+        heads = {(layer, change.head) for layer, changes in self._heads.items() for change in changes}
+        return frozenset((layer, head) for layer, head in heads if self._is_silent(layer, head, position))
+
+    def _is_silent(self, layer: int, head: int, position: int) -> bool:
+        left = 1.0  # of the head, after all its edits in their order
+        for change in self._heads[layer]:
+            if change.head == head and change.begin <= position < change.end:
+                left = left * float(change.factor) if change.put is None else float(np.any(change.put))
+        return left == 0.0
 
     def token_at(self, step: int) -> int | None:
         """The token a person put at generated *step*, or None."""

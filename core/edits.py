@@ -5,9 +5,8 @@ What each does is in `editing.py`. D width, d head size.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numpy as np
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from .catalogue import tr
 from .checkpoint.config import ModelConfig
@@ -100,32 +99,35 @@ Patch = PatchHead | PatchMlp | PatchResidual
 Edit = Lasting | Patch | ForceToken
 
 
-_LARGEST = float(np.finfo(np.float32).max)
+LARGEST_FACTOR = 1e6
+"""A stronger one would only drive the scores beyond float32."""
+LARGEST_VALUE = 1e12
 
 
-def silences(edit: Edit, layer: int, head: int, step: int) -> bool:
-    """Whether *edit* leaves nothing of that head while the scores of generated *step* are computed."""
-    match edit:
-        case AblateHead() | ScaleHead(factor=0.0):
-            return (edit.layer, edit.head) == (layer, head) and edit.since <= step
-    return False
+def next_turn(edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """*edits* as a next turn takes them over: those of the model, and from the beginning on."""
+    kept = (edit for edit in edits if not isinstance(edit, ForceToken))
+    return tuple(replace(edit, since=0) if isinstance(edit, Lasting) else edit for edit in kept)
 
 
 def check_edit(edit: Edit, config: ModelConfig) -> None:
     """Raises `ModelError` where *edit* points outside the model."""
     if isinstance(edit, ForceToken):
-        _in_range(tr("this model has no token id {value}", value=edit.id), edit.id, config.vocabulary)
+        check_range(tr("this model has no token id {value}", value=edit.id), edit.id, config.vocabulary)
     else:
-        _in_range(tr("this model has no layer {value}", value=edit.layer), edit.layer, config.layers)
+        check_range(tr("this model has no layer {value}", value=edit.layer), edit.layer, config.layers)
     if isinstance(edit, AblateHead | ScaleHead | PatchHead):
-        _in_range(tr("this model has no head {value}", value=edit.head), edit.head, config.heads)
+        check_range(tr("this model has no head {value}", value=edit.head), edit.head, config.heads)
     if isinstance(edit, Patch):
-        _in_range(tr("this model has no position {value}", value=edit.position), edit.position, config.positions)
+        check_range(tr("this model has no position {value}", value=edit.position), edit.position, config.positions)
         _check_values(edit.values, config.head_size if isinstance(edit, PatchHead) else config.width)
     elif (step := edit.step if isinstance(edit, ForceToken) else edit.since) < 0:
         raise ModelError(tr("step {step} is before the first generated token", step=step))
-    if isinstance(edit, ScaleHead | ScaleMlp) and not abs(edit.factor) <= _LARGEST:
-        raise ModelError(tr("{factor} is no factor to scale with", factor=edit.factor))
+    if isinstance(edit, ScaleHead | ScaleMlp) and not abs(edit.factor) <= LARGEST_FACTOR:
+        raise ModelError(
+            tr("{factor} is no factor to scale with", factor=edit.factor),
+            hint=tr("choose from −{most:,.0f} to {most:,.0f}", most=LARGEST_FACTOR),
+        )
 
 
 def _check_values(values: tuple[float, ...], size: int) -> None:
@@ -135,10 +137,11 @@ def _check_values(values: tuple[float, ...], size: int) -> None:
             tr("a patch of {count} values does not fit this model", count=len(values)),
             hint=tr("it takes {size} there", size=size),
         )
-    if not all(abs(value) <= _LARGEST for value in values):  # nor is NaN
-        raise ModelError(tr("a patch holds values that are not finite"))
+    if not all(abs(value) <= LARGEST_VALUE for value in values):  # nor is NaN
+        raise ModelError(tr("a patch holds values that no activation has"))
 
 
-def _in_range(complaint: str, value: int, count: int) -> None:
+def check_range(complaint: str, value: int, count: int) -> None:
+    """Raises `ModelError` with *complaint* unless *value* is one of *count* things."""
     if not 0 <= value < count:
         raise ModelError(complaint, hint=tr("choose from 0 to {last}", last=count - 1))

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import cache
 from time import perf_counter
 from typing import get_args
 
@@ -18,7 +19,7 @@ import numpy as np
 from .cache import ActivationCache, Capture
 from .catalogue import tr
 from .editing import first_position
-from .edits import Edit, ForceToken, Lasting, Patch
+from .edits import Edit, ForceToken, Lasting, Patch, next_turn
 from .errors import ModelError
 from .events import (
     ChatRendered,
@@ -33,7 +34,7 @@ from .events import (
     read_only,
 )
 from .models.model import Model
-from .sampling import Chain, SamplingConfig
+from .sampling import Chain, SamplingConfig, SamplingError
 from .trace import ModelFacts, Step, Trace
 
 KEPT_SCORES = 2**20
@@ -97,7 +98,7 @@ class Generation(Iterator[Event]):
             ActivationCache(model.config, len(ids) + max_new_tokens, capture),
             [(0, sampling)],
             tuple(edits),
-            end_ids=more_ends,
+            more_end_ids=more_ends,
         )
         _keep_freed_memory()
         self._chat = chat
@@ -176,8 +177,6 @@ class Generation(Iterator[Event]):
         last prompt token at least. Edits of the model stay, and hold from the beginning; what was computed before they
         held is computed again. Raises `ModelError` as a new run does.
         """
-        kept = (edit for edit in self.trace.edits if not isinstance(edit, ForceToken))
-        edits = [replace(edit, since=0) if isinstance(edit, Lasting) else edit for edit in kept]
         run = Generation(
             self.model,
             ids,
@@ -185,7 +184,7 @@ class Generation(Iterator[Event]):
             max_new_tokens=max_new_tokens or self.max_new_tokens,
             ignore_eos=self.ignore_eos,
             capture=self.trace.cache.capture,
-            edits=list(dict.fromkeys(edits)),
+            edits=next_turn(self.trace.edits),
             added=added,
             prompt=prompt,
             chat=chat,
@@ -204,7 +203,7 @@ class Generation(Iterator[Event]):
         was recorded, since its rows would mean nothing to other weights.
         """
         _check_same(model, trace)
-        ends = trace.end_ids
+        ends = trace.more_end_ids
         run = cls(model, trace.prompt_ids, max_new_tokens=max_new_tokens, ignore_eos=ignore_eos, end_ids=ends)
         run.trace = replace(
             trace,
@@ -249,7 +248,7 @@ class Generation(Iterator[Event]):
         trace, step = self.trace, len(self.trace.steps)
         settings = trace.settings_at(step)
         previous = trace.previous_ids(step) if settings.repetition_penalty != 1 else ()
-        chain = Chain(settings, logits, previous, where=tr("generated token {step}", step=step))
+        chain = self._chain(settings, logits, previous, step)
         for stage in chain.stages:
             yield SamplingStage(stage.name, stage.active, stage)
         uniform = float(self._random.random())
@@ -272,6 +271,14 @@ class Generation(Iterator[Event]):
         trace.finish_reason = self._reason_to_end()
         yield chosen
 
+    def _chain(self, settings: SamplingConfig, logits: Floats, previous: Sequence[int], step: int) -> Chain:
+        try:
+            return Chain(settings, logits, previous, where=tr("generated token {step}", step=step))
+        except SamplingError as error:
+            if not self.trace.edits:
+                raise
+            raise SamplingError(error.what, where=error.where, hint=tr("the edits may be too strong")) from error
+
     def _forget_scores(self, step: int) -> None:
         """Let go of the scores of *step*, which can be computed again from its residual."""
         if step >= 0 and self.trace.capture == "default":
@@ -292,12 +299,14 @@ class Generation(Iterator[Event]):
             self.trace.cache.give_back()
 
 
+@cache
 def _keep_freed_memory() -> None:
-    """Have the C library keep what one step frees for the next.
+    """Have glibc keep what one step frees for the next.
 
-    glibc hands freed memory back to the system from a threshold on that grows with the largest block ever freed
-    (mallopt(3), M_MMAP_THRESHOLD). Below it, every step would get the pages of its scores anew: a twentieth of its
-    time at 50,000 tokens. Other C libraries have no such threshold, and lose nothing.
+    It gives memory back to the system once more than twice the largest block that was ever freed, at most 32 MB, lies
+    free at the top of the heap (mallopt(3), M_MMAP_THRESHOLD and M_TRIM_THRESHOLD). The scores of a large vocabulary
+    are enough for that, and every step would get their pages anew: some 260 page faults a token at 124M. After one
+    block of 16 MB it keeps up to 32 MB. With another C library, or MALLOC_ variables set, this does nothing.
     """
     np.empty(2**24, np.uint8)  # freed at once
 

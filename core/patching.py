@@ -11,8 +11,7 @@ import numpy as np
 from .attention_stages import edited_mix, mlp_output
 from .cache import Floats
 from .catalogue import tr
-from .edits import PatchHead, PatchMlp, PatchResidual
-from .errors import ModelError
+from .edits import PatchHead, PatchMlp, PatchResidual, check_range
 from .trace import Trace
 
 
@@ -43,13 +42,9 @@ def patch_residual(source: Trace, layer: int, position: int, *, at: int | None =
 def _check_place(source: Trace, layer: int, position: int, head: int = 0) -> None:
     """Refuse a place that *source* has not been to."""
     config = source.model.config
-    for what, value, count in (
-        (tr("this trace has no layer {value}", value=layer), layer, config.layers),
-        (tr("this trace has no head {value}", value=head), head, config.heads),
-        (tr("this trace has no position {value}", value=position), position, source.positions),
-    ):
-        if not 0 <= value < count:
-            raise ModelError(what, hint=tr("choose from 0 to {last}", last=count - 1))
+    check_range(tr("this trace has no layer {value}", value=layer), layer, config.layers)
+    check_range(tr("this trace has no head {value}", value=head), head, config.heads)
+    check_range(tr("this trace has no position {value}", value=position), position, source.positions)
 
 
 def _numbers(values: Floats) -> tuple[float, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,7 +92,7 @@ class Trace:
     steps: list[Step] = field(default_factory=list)
     finish_reason: FinishReason | None = None
     """Why the run ended; None while it goes on."""
-    end_ids: frozenset[int] = frozenset()
+    more_end_ids: frozenset[int] = frozenset()
     """Tokens that end this text beside those of the configuration, as the end token that a chat template names."""
     begun: int = 0
     """The position its first pass began at; what came before was taken over from another run. Not recorded."""
@@ -168,7 +169,7 @@ class Trace:
         known = self.token_ids[start + 1 : stop + 1]
         return np.array(known + [-1] * (stop - start - len(known)), np.int64)
 
-    @property
+    @cached_property
     def edits_at_work(self) -> Edits:
         """Its edits, ready to change what is computed again as they changed it in the run."""
         return Edits(self.edits, self.model.config, len(self.prompt_ids))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -73,7 +74,9 @@ def _has_more(pump: MessagePump) -> bool:
 
 async def _handle_all(app: App[Any], pumps: list[MessagePump]) -> None:
     """Wait until each has handled what it had been sent so far."""
+    deadline = monotonic() + PATIENCE
     while app._resize_timer is not None and not app._exit:  # a new size is told a moment later
+        assert monotonic() < deadline, "a new size was never told"
         await asyncio.sleep(0.001)
     waiting: set[MessagePump] = set()
 
@@ -87,4 +90,5 @@ async def _handle_all(app: App[Any], pumps: list[MessagePump]) -> None:
     turns = 0
     while any(pump.is_running for pump in waiting) and not (app._exit or app._exception):
         turns += 1
+        assert monotonic() < deadline, f"never handled what they were sent: {waiting}"
         await asyncio.sleep(0 if turns < 50 else 0.001)

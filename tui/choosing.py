@@ -87,8 +87,7 @@ class Choosing(RunScreen):
         if not isinstance(source, Generation):
             self.say(tr("another text needs the weights: open the recording with --model"), "here")
             return
-        branch = run.branch
-        if branch is not None and branch.parent is not None and run.moment.steps <= branch.step:
+        if run.left_at is not None and run.moment.steps <= run.left_at:
             return  # its own first token is on its way: this was meant for the text it left
         if step >= run.moment.steps:
             self.say(tr("the token is not drawn yet; {key} draws it", key=self.key("next_token")), "here")

@@ -11,12 +11,12 @@ from ..core.attention_stages import (
     attention_output,
     attention_rows,
     attention_scores,
+    edited_mix,
     head_vectors,
     knows_mlp_output,
     mlp_output,
 )
 from ..core.catalogue import tr
-from ..core.edits import silences
 from ..core.lens import residual_norms
 from ..core.sampling import STAGES, SamplingConfig
 from ..core.shares import probabilities_at, stage_shares
@@ -121,9 +121,16 @@ def _softmax(moment: Moment, cursor: Cursor, place: Place) -> str:
 
 def _mix(moment: Moment, cursor: Cursor, place: Place) -> str:
     position, token = _now(moment, place)
-    if any(silences(edit, cursor.layer, cursor.head, place.step) for edit in moment.trace.edits):
+    if (cursor.layer, cursor.head) in moment.silent_heads(place.step):
         return tr("head {head} is silenced: nothing of it reaches the projection", head=cursor.head)
-    mixed = attention_mix(moment.trace, cursor.layer, cursor.head, position, position + 1)
+    trace, layer, head = moment.trace, cursor.layer, cursor.head
+    mixed = attention_mix(trace, layer, head, position, position + 1)
+    if trace.edits_at_work.touch_head(layer, head):
+        edited = edited_mix(trace, layer, position, position + 1)[head]
+        return tr(
+            "head {head} found for ‹{token}› values {length:.2f} long; the edits hand on {edited:.2f}",
+            head=head, token=token, length=float(np.linalg.norm(mixed)), edited=float(np.linalg.norm(edited)),
+        )  # fmt: skip
     return tr(
         "head {head} found for ‹{token}›: the values by their shares, {length:.2f} long",
         length=float(np.linalg.norm(mixed)), head=cursor.head, token=token,

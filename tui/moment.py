@@ -124,6 +124,10 @@ class Moment:
         elif self._scores is None and isinstance(event, SamplingStage) and event.name == "raw":
             self._scores = event.values.astype(np.float32)  # a branch begins with the scores it inherited
 
+    def silent_heads(self, step: int) -> frozenset[tuple[int, int]]:
+        """Layer and head of those of which nothing is left where the scores of generated *step* come from."""
+        return self.trace.edits_at_work.silent_heads(self.prompt_length + max(step, 0) - 1)
+
     def learn_surprisal(self, start: int, bits: Sequence[float]) -> None:
         """Take in how unexpected each token of the prompt from *start* on was; NaN where that is not known."""
         self.surprisal_known = max(self.surprisal_known, start + len(bits))

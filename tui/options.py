@@ -67,7 +67,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     add("--ignore-eos", action=argparse.BooleanOptionalAction, help=tr("go on after an end token"))
     ablate = tr("silence head H of layer L, or its MLP with L.mlp; repeatable")
     add("--ablate", metavar="L.H", action="append", type=_ablation, help=ablate)
-    scale = tr("multiply what head H of layer L, or its MLP, adds; repeatable")
+    scale = tr("multiply what head H of layer L gives by F, or its MLP with L.mlp=F; repeatable")
     add("--scale", metavar="L.H=F", action="append", type=_scaling, help=scale)
     add("--threads", metavar="N", type=_count, help=tr("processor threads for the arithmetic"))
     add = _adder(parser.add_argument_group(tr("sampling")))

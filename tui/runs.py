@@ -13,7 +13,6 @@ from ..core.conversation import Conversation
 from ..core.generation import Generation
 from ..core.models.model import Model
 from ..core.overview import Overview
-from ..core.session import Branch
 from ..core.trace import Trace
 from .moment import Moment
 from .runner import Failed, News, Ready, Refused, Runner
@@ -34,8 +33,8 @@ class Run:
     """What it continues; None for the model's own prompt."""
     conversation: Conversation | None = None
     """The chat that it is the last answer of, where it is one."""
-    branch: Branch | None = None
-    """The run that it left, while that one is kept, and where; None for a recording without its model."""
+    left_at: int | None = None
+    """The generated step at which it left another run; None where it did not."""
 
     @property
     def model(self) -> Model | None:
@@ -87,9 +86,8 @@ class Runs:
         if self.shown is not None:
             self.shown.runner.gate.run(False)
         source = ready.source
-        branch = Branch(source) if isinstance(source, Generation) else None
         moment = Moment(source.trace if isinstance(source, Generation) else source, ready.steps)
-        return self._keep(Run(source, runner, moment, origin, conversation, branch))
+        return self._keep(Run(source, runner, moment, origin, conversation))
 
     def fork(self, parent: Run, generation: Generation, step: int, overview: Overview, speed: float) -> Run:
         """Show *generation*, which left *parent* at generated *step* with its *overview*; the other one waits."""
@@ -98,8 +96,7 @@ class Runs:
         conversation = parent.conversation and parent.conversation.fork()
         if conversation:
             conversation.take(generation)
-        branch = Branch(generation, parent.branch, step)
-        run = self._keep(Run(generation, runner, moment, parent.origin, conversation, branch))
+        run = self._keep(Run(generation, runner, moment, parent.origin, conversation, step))
         runner.start()
         return run
 
@@ -108,16 +105,10 @@ class Runs:
         left, self.shown, self._first = self.shown, run, None
         self.all.append(run)
         if len(self.all) > MOST_RUNS:
-            self._give_up(next(old for old in self.all if old is not left))
+            old = next(old for old in self.all if old is not left)
+            old.runner.cancel()
+            self.all.remove(old)
         return run
-
-    def _give_up(self, old: Run) -> None:
-        """Stop *old*, and cut the ways that lead back to it: they would keep its rows, and those of all before it."""
-        old.runner.cancel()
-        self.all.remove(old)
-        for run in self.all:
-            if run.branch is not None and run.branch.parent is old.branch:
-                run.branch.parent = None
 
     def walk(self, change: int) -> Run:
         """Show the run that many places further among all of them, round and round."""

@@ -15,7 +15,7 @@ MOST = 2**31 - 1
 """The largest count of anything that a model is believed to have."""
 
 LEAST = 1e-30
-"""The smallest number above 0 that is believed, and the largest is 1 over it: products with it stay within float32."""
+"""The smallest number above 0 that is believed, and the largest is 1 over it: float32 holds both."""
 
 T = TypeVar("T")
 

@@ -41,9 +41,13 @@ def load_recording(path: Path) -> Trace:
             return _checked(Reader(file), file.metadata() or {}, path)
     except FileNotFoundError as error:
         raise RecordingError(tr("there is no such recording"), where=str(path)) from error
-    except (OSError, SafetensorError, TypeError, ValueError) as error:
-        what = tr("this is a folder") if path.is_dir() else tr("this is not a whole safetensors file")
+    except OSError as error:
+        what = (
+            tr("this is a folder") if path.is_dir() else tr("this cannot be read: {why}", why=error.strerror or error)
+        )
         raise RecordingError(what, where=str(path)) from error
+    except (SafetensorError, ValueError) as error:  # a path may hold what no path can
+        raise RecordingError(tr("this is not a whole safetensors file"), where=str(path)) from error
 
 
 def _checked(reader: Reader, metadata: dict[str, str], path: Path) -> Trace:
@@ -83,7 +87,7 @@ def _trace(reader: Reader, metadata: Metadata) -> Trace:
         sampling=_sampling(metadata),
         edits=tuple(_edit(entry, config) for entry in metadata.objects("edits")),
         finish_reason=_finish_reason(metadata.text("finish_reason")),
-        end_ids=frozenset(metadata.ids("end_tokens", config.vocabulary)).difference(config.eos_ids),
+        more_end_ids=frozenset(metadata.ids("end_tokens", config.vocabulary)).difference(config.eos_ids),
     )
     trace.steps = _steps(reader, ids[P:], _seconds(metadata, G), config)
     trace.tables = read_tables(reader, config, P, T)

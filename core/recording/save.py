@@ -45,7 +45,7 @@ def save_recording(trace: Trace, path: Path, *, overwrite: bool) -> None:
 
 def _metadata(trace: Trace) -> dict[str, str]:
     config = trace.model.config
-    more_ends = {"end_tokens": json.dumps(sorted(trace.end_ids))} if trace.end_ids else {}
+    more_ends = {"end_tokens": json.dumps(sorted(trace.more_end_ids))} if trace.more_end_ids else {}
     return more_ends | {
         "format": FORMAT,
         "cutaway_version": version("cutaway"),

@@ -25,6 +25,8 @@ NAMED: list[tuple[Edit, str]] = [
     (AblateMlp(0, since=3), "0.mlp"),
     (ScaleHead(1, 2, 0.5), "1.2=0.5"),
     (ScaleMlp(11, -2.0, since=1), "11.mlp=-2"),
+    (ScaleHead(0, 0, 0.1234567), "0.0=0.1234567"),
+    (ScaleMlp(0, 123456.0), "0.mlp=123456"),
     (PatchHead(1, 2, 7, (0.1, 1e-30)), "1.2@7"),
     (PatchMlp(0, 0, (0.25,)), "0.mlp@0"),
     (PatchResidual(3, 5, (-0.0, 1.0)), "3@5"),
@@ -80,6 +82,13 @@ def test_edits_as_recordings_keep_them(edit: Edit) -> None:
         {"kind": "patch_mlp", "layer": 1, "position": 0, "values": 3},
         {"kind": "patch_mlp", "layer": 1, "position": 0, "values": [None]},
         {"kind": "ablate_mlp", "layer": 1, "values": [1.0]},
+        {"kind": "ablate_mlp", "layer": 1.9},
+        {"kind": "ablate_mlp", "layer": True},
+        {"kind": "ablate_mlp", "layer": 10**400},
+        {"kind": "scale_mlp", "layer": 1, "factor": "0.5"},
+        {"kind": "scale_mlp", "layer": 1, "factor": 10**400},
+        {"kind": "patch_mlp", "layer": 1, "position": 0, "values": "123"},
+        {"kind": "patch_mlp", "layer": 1, "position": 0, "values": [True]},
     ],
 )
 def test_what_is_no_edit(kept: dict[str, object]) -> None:

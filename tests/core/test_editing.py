@@ -20,6 +20,7 @@ from cutaway.core.attention_stages import (
     stream_is_patched,
 )
 from cutaway.core.attribution import attribution
+from cutaway.core.editing import Edits
 from cutaway.core.edits import (
     AblateHead,
     AblateMlp,
@@ -30,7 +31,6 @@ from cutaway.core.edits import (
     PatchResidual,
     ScaleHead,
     ScaleMlp,
-    silences,
 )
 from cutaway.core.events import AttentionDone, BlockDone, Embedded, Event, LogitsReady, MlpDone
 from cutaway.core.models.model import Model
@@ -112,7 +112,6 @@ def test_a_scaled_head_is_one_whose_rows_of_the_output_matrix_are_scaled(model: 
 
 
 def test_scaling_by_nothing_is_silence_and_by_one_is_nothing(model: Model) -> None:
-    assert run_of(model, ScaleHead(0, 0, 0.0), ScaleMlp(0, 0.0))[0].token_ids is not None
     none, _ = run_of(model, AblateHead(0, 0), AblateMlp(0))
     zero, _ = run_of(model, ScaleHead(0, 0, 0.0), ScaleMlp(0, 0.0))
     np.testing.assert_array_equal(zero.residual(-1), none.residual(-1))
@@ -244,11 +243,36 @@ def test_a_next_turn_keeps_patches_and_the_rows_they_made(model: Model) -> None:
     close_to(following.trace.residual(-1), alone.trace.residual(-1))
 
 
-def test_what_counts_as_silent() -> None:
-    assert silences(AblateHead(1, 2, since=3), 1, 2, 3) and silences(ScaleHead(1, 2, 0.0), 1, 2, 0)
-    assert not silences(AblateHead(1, 2, since=3), 1, 2, 2)
-    assert not silences(AblateHead(1, 2), 1, 1, 9) and not silences(AblateMlp(1), 1, 2, 9)
-    assert not silences(ScaleHead(1, 2, 0.1), 1, 2, 9)
+@pytest.mark.parametrize(
+    ("edits", "silent"),
+    [
+        ([AblateHead(1, 2, since=3)], [(1, 2)]),
+        ([AblateHead(1, 2, since=4)], []),
+        ([ScaleHead(1, 2, 0.0), ScaleHead(0, 1, 0.1), AblateMlp(1)], [(1, 2)]),
+        ([AblateHead(1, 2), PatchHead(1, 2, 8, (0.0,) * 11 + (1.0,))], []),
+        ([PatchHead(1, 2, 8, (0.0,) * 11 + (1.0,)), AblateHead(1, 2)], [(1, 2)]),
+        ([PatchHead(1, 2, 8, (0.0,) * 12)], [(1, 2)]),
+        ([PatchHead(1, 2, 7, (0.0,) * 12)], []),
+    ],
+)
+def test_what_counts_as_silent(edits: list[Edit], silent: list[tuple[int, int]], tiny: Model) -> None:
+    """Six tokens of prompt: the scores of generated step 3 come from position 8."""
+    assert Edits(edits, tiny.config, 6).silent_heads(8) == set(silent)
+    assert Edits(edits, tiny.config, 6).touch_head(1, 2) and not Edits(edits, tiny.config, 6).touch_head(1, 3)
+
+
+def test_equal_scalings_of_a_branch_multiply_in_the_next_turn_too(tiny: Model) -> None:
+    run = Generation(tiny, PROMPT, GREEDY, max_new_tokens=3, ignore_eos=True, edits=[ScaleMlp(0, 0.5)])
+    list(run)
+    branch = run.branch(1, token=4, edits=[ScaleMlp(0, 0.5)])
+    list(branch)
+    following = branch.follow([*branch.trace.token_ids, 7, 8])
+    list(following)
+    alone = Generation(
+        tiny, following.trace.prompt_ids, GREEDY, max_new_tokens=3, ignore_eos=True, edits=[ScaleMlp(0, 0.25)]
+    )
+    list(alone)
+    close_to(following.trace.residual(-1), alone.trace.residual(-1))
 
 
 @pytest.mark.parametrize(
@@ -261,14 +285,14 @@ def test_what_counts_as_silent() -> None:
         (AblateMlp(0, since=-1), "step -1 is before the first"),
         (ScaleHead(0, 4, 0.5), "no head 4"),
         (ScaleHead(0, 0, math.nan), "nan is no factor"),
-        (ScaleMlp(0, 1e39), "1e\\+39 is no factor"),
+        (ScaleMlp(0, 1e39), "1e\\+39 is no factor to scale with; choose from −1,000,000 to 1,000,000"),
         (ScaleMlp(3, 1.0), "no layer 3"),
         (PatchHead(0, 0, 0, (1.0,) * 7), "patch of 7 values does not fit this model; it takes 12 there"),
         (PatchHead(0, 4, 0, (1.0,) * 12), "no head 4"),
         (PatchMlp(0, 0, (1.0,) * 12), "patch of 12 values does not fit this model; it takes 48 there"),
         (PatchMlp(0, 64, (1.0,) * 48), "no position 64; choose from 0 to 63"),
         (PatchResidual(0, -1, (1.0,) * 48), "no position -1"),
-        (PatchResidual(0, 0, (math.inf,) * 48), "not finite"),
+        (PatchResidual(0, 0, (math.inf,) * 48), "no activation has"),
         (ForceToken(0, 97), "no token id 97; choose from 0 to 96"),
         (ForceToken(0, -1), "no token id -1"),
         (ForceToken(-1, 5), "step -1 is before the first"),

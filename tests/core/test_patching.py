@@ -25,7 +25,7 @@ def run_of(model: Model, text: str, *edits: Edit) -> Trace:
 
 
 def test_the_stream_of_the_other_word_makes_the_other_answer(fable: Model) -> None:
-    """Where the texts part, the stream after the last layer that is read later carries all the difference there is."""
+    """From where the texts part, the stream after the first layer carries all the difference there is."""
     fox, dog = run_of(fable, FOX), run_of(fable, DOG)
     place = next(i for i, (one, other) in enumerate(zip(fox.prompt_ids, dog.prompt_ids, strict=True)) if one != other)
     last = len(fox.prompt_ids) - 1

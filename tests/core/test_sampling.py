@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cutaway.core import CutawayError, SamplingConfig
-from cutaway.core.sampling import STAGES, Chain, SamplingError, log_sum_exp, penalise, softmax
+from cutaway.core.sampling import STAGES, Chain, SamplingError, drawn, log_sum_exp, penalise, softmax, top_k
 
 ALMOST_ONE = float(np.nextafter(1, 0))
 ALL = SamplingConfig(temperature=0.7, top_k=20, top_p=0.9, min_p=0.05, repetition_penalty=1.3, seed=1)
@@ -270,3 +270,28 @@ def test_the_librarys_defaults_change_nothing() -> None:
     assert SamplingConfig() == SamplingConfig(1.0, 0, 1.0, 0.0, 1.0, False, None)
     logits = random(64)
     np.testing.assert_array_equal(SamplingConfig().distribution(logits, [1]), softmax(logits.astype(np.float64)))
+
+
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 64 * 9 + 17, 1100, 5000])
+def test_top_k_of_large_vocabularies(size: int) -> None:
+    """Ties and infinities included, and the best among the last ids, which fill no group."""
+    chance = np.random.default_rng(size)
+    for spread in (3, 1000):
+        scores = chance.integers(-spread, spread, size).astype(np.float64)
+        scores[chance.integers(0, size, size // 5)] = -np.inf
+        scores[-1] = spread + 1
+        for k in {1, 2, min(size, 40), size // 2 or 1, size}:
+            threshold = np.sort(scores)[-k]
+            assert top_k(scores, k).tolist() == np.flatnonzero(scores >= threshold).tolist()
+
+
+@pytest.mark.parametrize("size", [1, 2, 511, 512, 513, 1100, 5000])
+def test_the_draw_from_large_vocabularies(size: int) -> None:
+    """With probabilities that add up without rounding, in whatever order."""
+    chance = np.random.default_rng(size)
+    counts = chance.multinomial(2**20, chance.dirichlet(np.full(size, 0.3)))
+    probabilities = counts / 2**20
+    reached = np.cumsum(probabilities)
+    for uniform in [0.0, 1 - 2**-20, *chance.random(200), *reached[reached < 1][:: max(size // 50, 1)].tolist()]:
+        assert drawn(probabilities, uniform) == int(np.searchsorted(reached, uniform, side="right"))
+    assert drawn(probabilities * 0.999, 0.9999) == int(np.flatnonzero(counts)[-1])  # the sum is a hair under it

@@ -196,7 +196,7 @@ def test_a_mistake_would_be_noticed(folder: Path, model: Model, expected: Arrays
     for mistake in names_of(folder):
         config = mistaken(model.config, mistake)
         decoder = family.build(config, bind(open_checkpoint(folder), config))
-        *_, last = decoder.forward(ids, ActivationCache(config, len(ids), "all"), Edits((), config))
+        *_, last = decoder.forward(ids, ActivationCache(config, len(ids), "all"), Edits((), config, len(ids)))
         assert isinstance(last, LogitsReady)
         moved = float(np.abs(last.logits - expected["logits_f64"]).max())
         change = facts["sensitivity_max_abs_logit_change"][mistake]

@@ -68,8 +68,7 @@ def test_one_can_walk_round_all_that_are_kept(runs: Runs) -> None:
     assert len(kept) == MOST_RUNS and runs.shown is kept[-1]
     assert [runs.walk(1) for _ in kept] == kept
     assert [runs.walk(-1) for _ in kept] == [*reversed(kept[:-1]), kept[-1]]
-    assert all(run.branch is not None and run.branch.step == 2 for run in kept)
-    assert [run.branch.parent for run in kept if run.branch] == [None, *(run.branch for run in kept[:-1])]
+    assert all(run.left_at == 2 for run in kept)
     runs.cancel()
 
 
@@ -81,7 +80,7 @@ def test_the_text_that_was_just_left_can_be_walked_back_to(runs: Runs) -> None:
     second = runs.all[1]
     assert runs.walk(1) is oldest
     newest = forked(runs, oldest, 99)
-    assert newest.branch is not None and newest.branch.parent is oldest.branch
+    assert newest.left_at == 2 and oldest.left_at is None
     assert oldest in runs.all and second not in runs.all and second.runner.gate.cancelled
     assert runs.walk(1) is oldest
     runs.cancel()

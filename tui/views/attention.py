@@ -11,10 +11,10 @@ from ...core.attention_stages import (
     attention_output,
     attention_rows,
     attention_scores,
+    edited_mix,
     head_vectors,
 )
 from ...core.catalogue import mark, tr
-from ...core.edits import silences
 from ...core.errors import CutawayError
 from ...core.events import Floats
 from ...widgets.attention_map import AttentionView, Kind
@@ -82,7 +82,7 @@ def _map(
     seen = max(view.seen(query), 1)
     if not 0 <= key < seen:
         key = int(np.argmax(values[query - first, :seen]))
-    silent = any(silences(edit, cursor.layer, cursor.head, place.step) for edit in trace.edits)
+    silent = (cursor.layer, cursor.head) in moment.silent_heads(place.step)
     return AttentionView(cursor.layer, cursor.head, values, first, labels, query, key, kind, done, silent)
 
 
@@ -95,6 +95,8 @@ def _vectors(moment: Moment, cursor: Cursor, stage: str, first: int, stop: int, 
     elif stage == "mix":
         _, _, value = head_vectors(trace, layer, head, first, stop)
         blocks = (("v", value), (tr("weights · v"), attention_mix(trace, layer, head, first, stop)))
+        if trace.edits_at_work.touch_head(layer, head):
+            blocks += ((tr("after the edit"), edited_mix(trace, layer, first, stop)[head]),)
     else:
         try:
             blocks = ((tr("output"), attention_output(trace, layer, first, stop)),)

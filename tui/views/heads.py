@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
 
 from ...core.cache import Floats
-from ...core.edits import silences
 from ...core.overview import Overview, block_size
 from ...core.trace import Trace
 from ...widgets.heads_map import HeadsView
@@ -39,11 +37,6 @@ def find_heads(overview: Overview, step: int, layers: int, T: int) -> HeadsFound
 def heads_view(moment: Moment, cursor: Cursor, found: HeadsFound) -> HeadsView:
     """The maps of *found*, the head looked at among them."""
     config = moment.trace.model.config
-    silent = {
-        (layer, head)
-        for layer, head in product(range(config.layers), range(config.heads))
-        if any(silences(edit, layer, head, found.step) for edit in moment.trace.edits)
-    }
     return HeadsView(
         maps=found.maps,
         layers=config.layers,
@@ -52,5 +45,5 @@ def heads_view(moment: Moment, cursor: Cursor, found: HeadsFound) -> HeadsView:
         layer=cursor.layer,
         head=cursor.head,
         kv_heads=config.kv_heads,
-        silent=frozenset(silent),
+        silent=moment.silent_heads(found.step),
     )

@@ -349,14 +349,16 @@ def test_end_tokens_that_the_configuration_does_not_name(capture: Any, tiny: Mod
     assert json.loads(read(path)[1]["end_tokens"]) == [3, 7]
     loaded = Trace.load(path)
     loaded.save(tmp_path / "again.cutaway")
-    assert loaded.end_ids == Trace.load(tmp_path / "again.cutaway").end_ids == run.trace.end_ids == {3, 7}
+    assert (
+        loaded.more_end_ids == Trace.load(tmp_path / "again.cutaway").more_end_ids == run.trace.more_end_ids == {3, 7}
+    )
     resumed = Generation.resume(tiny, loaded, max_new_tokens=4)
     assert resumed.end_ids == run.end_ids == {3, 7, eos}
     for id in (3, 7, eos):
         for source in (run, resumed):
             branch = source.branch(0, token=id)
             list(branch)
-            assert branch.trace.finish_reason == "eos" and branch.trace.end_ids == {3, 7}
+            assert branch.trace.finish_reason == "eos" and branch.trace.more_end_ids == {3, 7}
 
 
 def test_end_tokens_of_the_configuration_are_not_said_twice(tiny: Model, tmp_path: Path) -> None:
@@ -364,7 +366,7 @@ def test_end_tokens_of_the_configuration_are_not_said_twice(tiny: Model, tmp_pat
     list(run)
     run.trace.save(tmp_path / "x.cutaway")
     assert "end_tokens" not in read(tmp_path / "x.cutaway")[1]
-    assert Trace.load(tmp_path / "x.cutaway").end_ids == frozenset()
+    assert Trace.load(tmp_path / "x.cutaway").more_end_ids == frozenset()
 
 
 # The tables
