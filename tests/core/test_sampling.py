@@ -280,7 +280,7 @@ def test_top_k_of_large_vocabularies(size: int) -> None:
         scores = chance.integers(-spread, spread, size).astype(np.float64)
         scores[chance.integers(0, size, size // 5)] = -np.inf
         scores[-1] = spread + 1
-        for k in {1, 2, min(size, 40), size // 2 or 1, size}:
+        for k in {1, min(size, 2), min(size, 40), size // 2 or 1, size}:
             threshold = np.sort(scores)[-k]
             assert top_k(scores, k).tolist() == np.flatnonzero(scores >= threshold).tolist()
 
