@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..core.catalogue import tr
+from ..core.edit_names import edit_name
+from ..core.edits import AblateHead, AblateMlp, Edit, ForceToken
 from ..widgets.drawable import drawable
 from .cursor import Cursor
 from .layout import PANELS
@@ -10,9 +14,12 @@ from .moment import Moment
 from .stage_names import placed_name, stage_name
 from .stages import Place
 
+MOST_NAMES = 6
+"""Names of changed parts that are listed."""
+
 
 def caption(moment: Moment | None, place: Place | None, cursor: Cursor, panel: str = "") -> str:
-    """The model, the moment, and for a *panel* alone what it shows."""
+    """The model and what was changed in it, the moment, and for a *panel* alone what it shows."""
     if moment is None or place is None:
         return "Cutaway"
     values: dict[str, object] = {"model": drawable(moment.trace.model.name, spaces=False), "step": place.step}
@@ -23,7 +30,7 @@ def caption(moment: Moment | None, place: Place | None, cursor: Cursor, panel: s
         said = tr("{model} · token {step} ‹{token}› after ‹{before}›", **values)
     else:
         said = tr("{model} · token {step} after ‹{before}›", **values)
-    parts = [said]
+    parts = [said, *changes(moment.trace.edits)]
     if panel:
         parts.append(tr(PANELS[panel]))
     if panel == "attention":
@@ -33,6 +40,19 @@ def caption(moment: Moment | None, place: Place | None, cursor: Cursor, panel: s
     elif stage.name != "draw":
         parts.append(placed_name(stage))
     return " · ".join(parts)
+
+
+def changes(edits: Sequence[Edit]) -> list[str]:
+    """What was changed in the model, in words: nothing, or up to two phrases."""
+    silenced = [edit_name(edit) for edit in edits if isinstance(edit, AblateHead | AblateMlp)]
+    changed = [edit_name(edit) for edit in edits if not isinstance(edit, AblateHead | AblateMlp | ForceToken)]
+    told = [tr("without {parts}", parts=_few(silenced))] if silenced else []
+    return [*told, tr("with {parts}", parts=_few(changed))] if changed else told
+
+
+def _few(names: list[str]) -> str:
+    """The first names, and that there are more."""
+    return ", ".join([*names[:MOST_NAMES], "…"] if len(names) > MOST_NAMES else names)
 
 
 def picture_name(moment: Moment | None, place: Place | None, cursor: Cursor, panel: str = "") -> str:

@@ -58,7 +58,7 @@ class Choosing(RunScreen):
             self.say(tr("‹{token}› is what was taken here", token=moment.name(id)))
             return
         words: dict[str, object] = {"step": step, "token": moment.name(id)}
-        words |= {"run": self.key("run"), "back": self.key("next_branch")}
+        words |= {"run": self.key("run"), "back": self.key("previous_branch")}
         sentence = tr("token {step} is ‹{token}› now; {run} goes on, {back} walks back", **words)
         self._branch(step, sentence, token=id)
 
@@ -73,7 +73,11 @@ class Choosing(RunScreen):
         if self.draft is None:
             self.say(tr("nothing was changed"))
             return
-        words: dict[str, object] = {"step": self.draft.step, "run": self.key("run"), "back": self.key("next_branch")}
+        words: dict[str, object] = {
+            "step": self.draft.step,
+            "run": self.key("run"),
+            "back": self.key("previous_branch"),
+        }
         sentence = tr("these settings hold from token {step} on; {run} goes on, {back} walks back", **words)
         self._branch(self.draft.step, sentence, sampling=self.draft.settings)
 

@@ -139,13 +139,14 @@ def _mix(moment: Moment, cursor: Cursor, place: Place) -> str:
 
 def _projection(moment: Moment, cursor: Cursor, place: Place) -> str:
     heads = moment.trace.model.config.heads
+    who = tr("the only head") if heads == 1 else tr("all {heads} heads", heads=heads)
     if not moment.knows_outputs:
-        return tr("all {heads} heads go through the output matrix into the residual stream", heads=heads)
+        return tr("{who} through the output matrix, into the residual stream", who=who)
     position, _ = _now(moment, place)
     output = attention_output(moment.trace, cursor.layer, position, position + 1)
     return tr(
-        "all {heads} heads through the output matrix: attention adds a vector {length:.2f} long",
-        heads=heads, length=float(np.linalg.norm(output)),
+        "{who} through the output matrix: attention adds a vector {length:.2f} long",
+        who=who, length=float(np.linalg.norm(output)),
     )  # fmt: skip
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from math import isinf
 
 from ..core.catalogue import mark, tr
-from ..core.edit_names import edit_name
-from ..core.edits import AblateHead, AblateMlp, ForceToken
 from ..core.generation import Generation
 from ..core.models.families import family_title, shape_title
 from ..core.sampling import STAGES as SAMPLING
@@ -15,6 +13,7 @@ from ..core.trace import Trace
 from ..widgets.drawable import drawable
 from ..widgets.stage_strip import StagesView
 from ..widgets.title_line import Part, TitleView
+from .captions import changes
 from .runs import Run
 from .stage_names import NAMES, stage_name
 from .stages import Place, Stages
@@ -25,8 +24,6 @@ NOTES = {
     "verse": mark("a tiny model of Chinese poems"),
 }
 """What to know of an embedded model before believing anything it says."""
-
-_ABLATIONS = AblateHead | AblateMlp
 
 _BEFORE, _AFTER = ("tokens", "embedding"), ("norm", "logits", *SAMPLING[1:-1], "draw")
 """Stages of the strip before and after the layers. The shares before the filters and after them are part of their
@@ -51,17 +48,12 @@ def title_view(
     left = [Part("cutaway", "badge")]
     if run is None:
         return TitleView(tuple(left), ())
-    model, edits = run.moment.trace.model, run.moment.trace.edits
+    model = run.moment.trace.model
     config = model.config
     left.append(Part(drawable(model.name, spaces=False), "strong"))
     if note := NOTES.get(model.name):
         left.append(Part(f"· {tr(note)}", "quiet", 2))
-    silenced = ", ".join(edit_name(edit) for edit in edits if isinstance(edit, _ABLATIONS))
-    changed = ", ".join(edit_name(edit) for edit in edits if not isinstance(edit, _ABLATIONS | ForceToken))
-    if silenced:
-        left.append(Part(tr("· without {parts}", parts=silenced), "here", 1))
-    if changed:
-        left.append(Part(tr("· with {parts}", parts=changed), "here", 1))
+    left += [Part(f"· {what}", "here", 1) for what in changes(run.moment.trace.edits)]
     left.append(Part(f"· {drawable(family_title(config.family), spaces=False)}", "quiet", 5))
     left.append(Part(f"· {shape_title(config.layers, config.heads, config.width)}", "quiet", 6))
     if branch[1] > 1:

@@ -191,4 +191,4 @@ def _vectors_key(scene: Scene, place: Place) -> tuple[Trace, int]:
 
 
 def _no_scores(moment: Moment, place: Place) -> str:
-    return tr("no scores yet: the pass is at {stage}", stage=placed_name(moment.stages.all[place.stage]))
+    return tr("no logits yet: the pass is at {stage}", stage=placed_name(moment.stages.all[place.stage]))

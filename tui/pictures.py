@@ -94,8 +94,8 @@ def _boxes(count: int) -> str:
     if count == 0:
         return ""
     if count == 1:
-        return tr("1 character has no font here and is drawn as a box")
-    return tr("{count} characters have no font here and are drawn as boxes", count=count)
+        return tr("1 character has no font here and is drawn as a box; SVG and HTML keep it")
+    return tr("{count} characters have no font here and are drawn as boxes; SVG and HTML keep them", count=count)
 
 
 def _free_names(folder: Path, stem: str, suffix: str) -> Iterator[Path]:

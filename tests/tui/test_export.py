@@ -129,7 +129,7 @@ def test_a_stage_of_attention(export: Export, stage: str, words: str) -> None:
 
 def test_a_stage_of_sampling(export: Export) -> None:
     assert "top-k 40 takes out" in export("--stage", "top_k")
-    assert "no scores yet" in export("--view", "next-token", "--stage", "embedding")
+    assert "no logits yet" in export("--view", "next-token", "--stage", "embedding")
 
 
 @pytest.mark.parametrize("size", [(60, 18), (80, 24), (200, 60), (400, 200)])

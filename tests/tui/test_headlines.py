@@ -14,6 +14,8 @@ from cutaway.core.edits import AblateHead, AblateMlp, Edit, ForceToken, ScaleHea
 from cutaway.core.events import Finished, TokenChosen
 from cutaway.core.models.model import Model
 from cutaway.core.sampling import STAGES as SAMPLING
+from cutaway.tui.captions import caption
+from cutaway.tui.cursor import Cursor
 from cutaway.tui.headlines import stages_view, strip_stage, title_view
 from cutaway.tui.moment import Moment
 from cutaway.tui.runner import Runner
@@ -210,3 +212,17 @@ def test_every_stage_has_a_name(generation: Generation) -> None:
     assert placed_name(Stage("softmax", 3)) == "layer 3, softmax"
     assert placed_name(Stage("top_k")) == "top-k"
     assert all(cell_width(short_name(name)) <= PERCENT for name in SAMPLING)
+
+
+def test_a_caption_says_what_was_changed(fable: Model) -> None:
+    """A picture of a panel alone has no title."""
+    edits: list[Edit] = [AblateHead(1, 2), ForceToken(0, 77), *(ScaleHead(0, head, 0.5) for head in range(8))]
+    generation = a_generation(fable, edits=edits)
+    assert list(generation)
+    moment = Moment(generation.trace, 3)
+    said = caption(moment, moment.last_token, Cursor(), "text")
+    assert " · without 1.2 · with 0.0=0.5, 0.1=0.5, 0.2=0.5, 0.3=0.5, 0.4=0.5, 0.5=0.5, … · text" in said
+    plain = a_generation(fable)
+    assert list(plain)
+    moment = Moment(plain.trace, 3)
+    assert "with" not in caption(moment, moment.last_token, Cursor(), "text")

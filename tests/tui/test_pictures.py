@@ -193,8 +193,8 @@ def test_a_picture_that_is_there_stays_unless_it_may_go(tmp_path: Path, suffix: 
 @pytest.mark.parametrize(
     ("text", "notice"),
     [
-        ("ሀ", "1 character has no font here and is drawn as a box"),
-        ("ሀ→ሁሀ", "2 characters have no font here and are drawn as boxes"),
+        ("ሀ", "1 character has no font here and is drawn as a box; SVG and HTML keep it"),
+        ("ሀ→ሁሀ", "2 characters have no font here and are drawn as boxes; SVG and HTML keep them"),
     ],
 )
 def test_what_no_font_has_is_said(tmp_path: Path, text: str, notice: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -252,7 +252,7 @@ def assert_nothing_from_the_future(person: Person, place: Place) -> None:
     candidates = screen.query_one(CandidateBars).view
     if place.stage < stages.index("logits"):
         assert candidates is None and layers.output is None
-        assert "no scores yet" in "\n".join(person.panel(CandidateBars))
+        assert "no logits yet" in "\n".join(person.panel(CandidateBars))
     else:
         assert isinstance(candidates, CandidatesView)
         assert (candidates.drawn is None) != over
