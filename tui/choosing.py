@@ -30,8 +30,8 @@ class Branched:
     generation: Generation
     step: int
     overview: Overview
-    sentence: str
-    """What to say about it."""
+    change: str
+    """What is another from there on, as words."""
 
 
 class Choosing(RunScreen):
@@ -43,6 +43,8 @@ class Choosing(RunScreen):
         """Whether a branch was asked for and is not there yet."""
         self._wanted: CandidateBars.Taken | None = None
         """A token that is to be taken as soon as the draw it is for has been made."""
+        self._change = ""
+        """How the run that is shown has just left another one, until its own first token is there."""
 
     @on(CandidateBars.Taken)
     def _taken(self, message: CandidateBars.Taken) -> None:
@@ -57,32 +59,35 @@ class Choosing(RunScreen):
         if moment.trace.steps[step].id == id:
             self.say(tr("‹{token}› is what was taken here", token=moment.name(id)))
             return
-        words: dict[str, object] = {"step": step, "token": moment.name(id)}
-        words |= {"run": self.key("run"), "back": self.key("previous_branch")}
-        sentence = tr("token {step} is ‹{token}› now; {run} goes on, {back} walks back", **words)
-        self._branch(step, sentence, token=id)
+        self._branch(step, tr("token {step} is ‹{token}› now", step=step, token=moment.name(id)), token=id)
 
     def _follow(self, event: Event) -> None:
         super()._follow(event)
-        if isinstance(event, TokenChosen) and (wanted := self._wanted):
+        if not isinstance(event, TokenChosen):
+            return
+        self._change = ""
+        if wanted := self._wanted:
             self._wanted = None
             self._taken(wanted)
+
+    def say_the_end(self, why: str) -> None:
+        if not self._change:
+            super().say_the_end(why)
+            return
+        words: dict[str, object] = {"change": self._change, "why": why, "back": self.key("previous_branch")}
+        sentence = tr("{change}, and the run is at its end: {why} · {back} walks back", **words)
+        self.say(sentence, "here", short=tr("{change} · {back} walks back", **words), lasting=True)
 
     @on(SamplingStages.Applied)
     def _applied(self) -> None:
         if self.draft is None:
             self.say(tr("nothing was changed"))
             return
-        words: dict[str, object] = {
-            "step": self.draft.step,
-            "run": self.key("run"),
-            "back": self.key("previous_branch"),
-        }
-        sentence = tr("these settings hold from token {step} on; {run} goes on, {back} walks back", **words)
-        self._branch(self.draft.step, sentence, sampling=self.draft.settings)
+        change = tr("these settings hold from token {step} on", step=self.draft.step)
+        self._branch(self.draft.step, change, sampling=self.draft.settings)
 
     def _branch(
-        self, step: int, sentence: str, *, token: int | None = None, sampling: SamplingConfig | None = None
+        self, step: int, change: str, *, token: int | None = None, sampling: SamplingConfig | None = None
     ) -> None:
         """Have the engine's thread leave the run at generated *step*, and show the new one when it is there."""
         run = self.run_shown
@@ -103,7 +108,7 @@ class Choosing(RunScreen):
 
         def leave() -> Branched:
             generation = source.branch(step, token=token, sampling=sampling)
-            return Branched(run, generation, step, run.moment.overview.fork(generation.trace), sentence)
+            return Branched(run, generation, step, run.moment.overview.fork(generation.trace), change)
 
         run.runner.ask(leave)
 
@@ -112,14 +117,16 @@ class Choosing(RunScreen):
 
     def opened(self, run: Run) -> None:
         super().opened(run)
-        self._leaving, self._wanted = False, None
+        self._leaving, self._wanted, self._change = False, None, ""
 
     def answered(self, value: object) -> None:
         super().answered(value)
         if isinstance(value, Branched) and value.parent is self.run_shown:
             self._leaving = False
             self._runs.fork(value.parent, value.generation, value.step, value.overview, self.runner.gate.speed)
-            self._shown_anew(value.sentence)
+            words = {"change": value.change, "run": self.key("run"), "back": self.key("previous_branch")}
+            self._shown_anew(tr("{change}; {run} goes on, {back} walks back", **words))
+            self._change = value.change
             self.runner.gate.step()
 
     def action_walk(self, change: int) -> None:
@@ -133,7 +140,7 @@ class Choosing(RunScreen):
 
     def _shown_anew(self, sentence: str) -> None:
         """Another run is on the screen."""
-        self._leaving, self._wanted = False, None
+        self._leaving, self._wanted, self._change = False, None, ""
         self.draft = self._target = None
         self.cursor = self.cursor.to_place(None)
         if self._painter:

@@ -304,7 +304,7 @@ class RunScreen(Screen[None]):
             self._reach(run, self._target)
         if isinstance(event, TokenChosen) and run.over and run.moment.trace.finish_reason:
             self.runner.gate.run(False)
-            self._say_why_it_ended(run.moment.trace, run.moment.trace.finish_reason)
+            self.say_the_end(_why_it_ended(run.moment.trace, run.moment.trace.finish_reason))
 
     def _reach(self, run: Run, target: Place) -> None:
         """Look at *target* now that the run has come there, or have it go on by another event."""
@@ -313,12 +313,10 @@ class RunScreen(Screen[None]):
         elif self._grain is Grain.STAGE:
             run.runner.gate.step(Grain.STAGE)
 
-    def _say_why_it_ended(self, trace: Trace, reason: FinishReason) -> None:
-        what = tr(REASONS[reason])
-        if reason == "context":
-            what = tr("the context is full, all {count} positions are used", count=trace.model.config.positions)
-        sentence = tr("the run is at its end: {what} · {ways}", what=what, ways=self.ways_on)
-        self.say(sentence, "here", short=tr("the run is at its end: {what}", what=what), lasting=True)
+    def say_the_end(self, why: str) -> None:
+        """The run has come to its end, for the reason *why*."""
+        sentence = tr("the run is at its end: {what} · {ways}", what=why, ways=self.ways_on)
+        self.say(sentence, "here", short=tr("the run is at its end: {what}", what=why), lasting=True)
 
     def _fail(self, failure: Failed) -> None:
         """The run could not begin or go on. Without a model there is nothing to show, so the app ends."""
@@ -404,3 +402,10 @@ class RunScreen(Screen[None]):
         if self.runner.gate.running:
             self.runner.gate.run(False)
             self.redraw()
+
+
+def _why_it_ended(trace: Trace, reason: FinishReason) -> str:
+    """What *reason* means, in words."""
+    if reason == "context":
+        return tr("the context is full, all {count} positions are used", count=trace.model.config.positions)
+    return tr(REASONS[reason])

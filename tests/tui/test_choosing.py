@@ -82,7 +82,8 @@ async def test_a_candidate_is_taken_at_the_end_of_the_text(open_app: OpenApp, ti
         assert written(person) == [*ids(parent)[:5], token]
         assert written(person) == ids(parent.branch(5, token=token))
         assert person.trace.steps[5].forced
-        assert f"token 5 is ‹#{token}› now" in person.notice or "the run is at its end" in person.notice
+        assert person.notice.startswith(f"token 5 is ‹#{token}› now, and the run is at its end: as many tokens")
+        assert person.notice.endswith("W walks back")
         assert "text 2 of 2" in person.title
         assert person.candidates.how == "yours"
         assert old.steps[5].id != token and len(old.steps) == 6
