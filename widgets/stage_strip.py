@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from textual import events
 from textual.message import Message
@@ -12,6 +13,11 @@ from .drawable import cell_width
 from .line import Line
 from .look import style
 from .panel import Panel
+
+State = Literal["past", "here", "ahead", "off"]
+
+Part = tuple[str, State]
+"""A text of the strip, and where it stands from where we are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,28 +80,51 @@ class StageStrip(Panel[StagesView]):
         return [line.strip()]
 
 
-def _stage_parts(view: StagesView, room: int) -> tuple[list[tuple[str, str]], str]:
-    """Texts, each ``past``, ``here``, ``ahead`` or ``off``, and what stands between, in the roomiest form that fits."""
-    states = [_state(view, index) for index in range(len(view.names))]
-    full = list(zip(view.names, states, strict=True))
+def _stage_parts(view: StagesView, room: int) -> tuple[list[Part], str]:
+    """The stages and what stands between them, in the roomiest form that fits: with all layers, with the layers before
+    and after this one as ranges, without what is off, or what there is room for on either side."""
+    full = [(name, _state(view, index)) for index, name in enumerate(view.names)]
     joined = _joined_layers(view, full)
-    for parts in (full, joined, [part for part in joined if part[1] != "off"]):
+    active = [part for part in joined if part[1] != "off"]
+    for parts in (full, joined, active):
         for joint in (" ─ ", " "):
-            if sum(cell_width(text) for text, _ in parts) + len(joint) * (len(parts) - 1) <= room:
+            if _width(parts, joint) <= room:
                 return parts, joint
-    return [part for part in joined if part[1] == "here"] or full[:1], " "
+    return _around_here(active, room), " "
 
 
-def _state(view: StagesView, index: int) -> str:
+def _width(parts: list[Part], joint: str) -> int:
+    return sum(cell_width(text) for text, _ in parts) + len(joint) * (len(parts) - 1)
+
+
+def _state(view: StagesView, index: int) -> State:
     if index == view.current:
         return "here"
     return "off" if index in view.off else "past" if index < view.current else "ahead"
 
 
-def _joined_layers(view: StagesView, parts: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The same with all layers in one part: the one we are in, or ``L0–L11``."""
-    count, first, last = len(view.layers), view.layers.start, view.layers.stop
-    inside = view.current in view.layers
-    text = view.names[view.current] if inside else f"L0–L{count - 1}"
-    state = "here" if inside else "past" if view.current >= last else "ahead"
-    return [*parts[:first], (text, state), *parts[last:]]
+def _joined_layers(view: StagesView, parts: list[Part]) -> list[Part]:
+    """The same with the layers as ``L0–L11``, or as ``L0–L3``, the one we are in, ``L5–L11``."""
+    first, last, here = view.layers.start, view.layers.stop, view.current
+    if here not in view.layers:
+        return [*parts[:first], *_range(parts, view.layers, view.layers), *parts[last:]]
+    before = _range(parts, range(first, here), view.layers)
+    after = _range(parts, range(here + 1, last), view.layers)
+    return [*parts[:first], *before, parts[here], *after, *parts[last:]]
+
+
+def _range(parts: list[Part], some: range, layers: range) -> list[Part]:
+    """Some of the *layers* as one part, or as none where they are none."""
+    if not some:
+        return []
+    first, last = some[0] - layers.start, some[-1] - layers.start
+    return [(f"L{first}" if first == last else f"L{first}–L{last}", parts[some[0]][1])]
+
+
+def _around_here(parts: list[Part], room: int) -> list[Part]:
+    """As many parts as fit, those furthest from the one we are at left out first, and that one always there."""
+    here = next((index for index, part in enumerate(parts) if part[1] == "here"), 0)
+    first, last = 0, len(parts)
+    while last - first > 1 and _width(parts[first:last], " ") > room:
+        first, last = (first + 1, last) if here - first > last - 1 - here else (first, last - 1)
+    return parts[first:last]
