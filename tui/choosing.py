@@ -32,6 +32,8 @@ class Branched:
     overview: Overview
     change: str
     """What is another from there on, as words."""
+    candidate: int
+    """Row of the token that was taken."""
 
 
 class Choosing(RunScreen):
@@ -43,7 +45,7 @@ class Choosing(RunScreen):
         """Whether a branch was asked for and is not there yet."""
         self._wanted: CandidateBars.Taken | None = None
         """A token that is to be taken as soon as the draw it is for has been made."""
-        self._change = ""
+        self._left: Branched | None = None
         """How the run that is shown has just left another one, until its own first token is there."""
 
     @on(CandidateBars.Taken)
@@ -65,16 +67,18 @@ class Choosing(RunScreen):
         super()._follow(event)
         if not isinstance(event, TokenChosen):
             return
-        self._change = ""
+        if self._left and event.forced and self.following:
+            self.cursor = self.cursor.to_candidate(self._left.candidate)
+        self._left = None
         if wanted := self._wanted:
             self._wanted = None
             self._taken(wanted)
 
     def say_the_end(self, why: str) -> None:
-        if not self._change:
+        if self._left is None:
             super().say_the_end(why)
             return
-        words: dict[str, object] = {"change": self._change, "why": why, "back": self.key("previous_branch")}
+        words: dict[str, object] = {"change": self._left.change, "why": why, "back": self.key("previous_branch")}
         sentence = tr("{change}, and the run is at its end: {why} · {back} walks back", **words)
         self.say(sentence, "here", short=tr("{change} · {back} walks back", **words), lasting=True)
 
@@ -105,10 +109,11 @@ class Choosing(RunScreen):
             return
         self._leaving = True
         self.pause()
+        candidate = self.cursor.candidate
 
         def leave() -> Branched:
             generation = source.branch(step, token=token, sampling=sampling)
-            return Branched(run, generation, step, run.moment.overview.fork(generation.trace), change)
+            return Branched(run, generation, step, run.moment.overview.fork(generation.trace), change, candidate)
 
         run.runner.ask(leave)
 
@@ -117,7 +122,7 @@ class Choosing(RunScreen):
 
     def opened(self, run: Run) -> None:
         super().opened(run)
-        self._leaving, self._wanted, self._change = False, None, ""
+        self._leaving, self._wanted, self._left = False, None, None
 
     def answered(self, value: object) -> None:
         super().answered(value)
@@ -126,7 +131,7 @@ class Choosing(RunScreen):
             self._runs.fork(value.parent, value.generation, value.step, value.overview, self.runner.gate.speed)
             words = {"change": value.change, "run": self.key("run"), "back": self.key("previous_branch")}
             self._shown_anew(tr("{change}; {run} goes on, {back} walks back", **words))
-            self._change = value.change
+            self._left = value
             self.runner.gate.step()
 
     def action_walk(self, change: int) -> None:
@@ -140,7 +145,7 @@ class Choosing(RunScreen):
 
     def _shown_anew(self, sentence: str) -> None:
         """Another run is on the screen."""
-        self._leaving, self._wanted, self._change = False, None, ""
+        self._leaving, self._wanted, self._left = False, None, None
         self.draft = self._target = None
         self.cursor = self.cursor.to_place(None)
         if self._painter:

@@ -86,6 +86,7 @@ async def test_a_candidate_is_taken_at_the_end_of_the_text(open_app: OpenApp, ti
         assert person.notice.endswith("W walks back")
         assert "text 2 of 2" in person.title
         assert person.candidates.how == "yours"
+        assert person.candidates.pointed == person.candidates.drawn  # the keys are still at what was taken
         assert old.steps[5].id != token and len(old.steps) == 6
 
 
