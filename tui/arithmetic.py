@@ -7,7 +7,7 @@ import numpy as np
 from ..core.attention_stages import attention_rows, attention_scores, head_vectors
 from ..core.catalogue import tr
 from ..widgets.attention_map import AttentionView
-from ..widgets.numbers import percent
+from ..widgets.numbers import Number, percent
 from .moment import Moment
 
 
@@ -19,12 +19,12 @@ def weight_arithmetic(moment: Moment, view: AttentionView) -> str:
     scores = attention_scores(trace, layer, head, query, query + 1, query + 1)[0].astype(np.float64)
     scale = trace.model.config.attention_scale(layer)
     product = float(q[0].astype(np.float64) @ k[0].astype(np.float64))
-    words: dict[str, object] = {"product": product, "scale": scale, "score": product * scale}
+    words: dict[str, object] = {"product": Number(product), "scale": scale, "score": Number(product * scale)}
     if key > query:
         return tr("q·k {product:.3f} × {scale:.4f} = {score:.3f}; the mask hides it: the key comes later", **words)
     if view.kind != "weights":
         return tr("q·k {product:.3f} × {scale:.4f} = {score:.3f}", **words)
-    words |= {"best": float(scores.max()), "sum": float(np.exp(scores - scores.max()).sum())}
+    words |= {"best": Number(scores.max()), "sum": float(np.exp(scores - scores.max()).sum())}
     words["weight"] = float(attention_rows(trace, layer, head, query, query + 1)[0, key])
     return tr(
         "q·k {product:.3f} × {scale:.4f} = {score:.3f}; e^({score:.3f} − {best:.3f}) / {sum:.3f} = {weight:.4f}",
@@ -41,8 +41,8 @@ def share_arithmetic(moment: Moment, step: int, id: int) -> str | None:
     [row, *_] = np.flatnonzero(table.ids == id)
     words: dict[str, object] = {
         "token": moment.name(int(table.ids[row])),
-        "score": float(table.logits[row]),
-        "sum": float(table.stage_logsumexp[0]),
+        "score": Number(table.logits[row]),
+        "sum": Number(table.stage_logsumexp[0]),
         "raw": percent(float(table.raw[row])),
         "final": percent(float(table.final[row])),
     }

@@ -21,7 +21,7 @@ from ..core.lens import residual_norms
 from ..core.sampling import STAGES, SamplingConfig
 from ..core.shares import probabilities_at, stage_shares
 from ..widgets.notice_line import NoticeView
-from ..widgets.numbers import percent
+from ..widgets.numbers import Number, percent
 from .cursor import Cursor
 from .moment import Draw, Moment
 from .stage_names import stage_name
@@ -97,7 +97,7 @@ def _scores(moment: Moment, cursor: Cursor, place: Place) -> str:
     best = int(np.argmax(scores))
     return tr(
         "‹{token}› meets {count} keys; ‹{key}› answers most: q·k × scale = {score:.2f}",
-        token=token, count=T, key=moment.label(best), score=float(scores[best]),
+        token=token, count=T, key=moment.label(best), score=Number(scores[best]),
     )  # fmt: skip
 
 
@@ -176,7 +176,7 @@ def _norm(moment: Moment, cursor: Cursor, place: Place) -> str:
     if moment.trace.model.config.norm == "rms_norm":
         size = float(np.sqrt(np.mean(residual.astype(np.float64) ** 2)))
         return tr("the last norm evens out ‹{token}›: root mean square {size:.3f} before", token=token, size=size)
-    values = {"token": token, "mean": float(residual.mean()), "spread": float(residual.std())}
+    values = {"token": token, "mean": Number(residual.mean()), "spread": float(residual.std())}
     return tr("the last norm evens out ‹{token}›: mean {mean:.3f}, spread {spread:.3f} before", **values)
 
 
@@ -188,7 +188,7 @@ def _logits(moment: Moment, cursor: Cursor, place: Place) -> str:
         "every one of {count} tokens has a score; ‹{token}› the highest, {score:.2f}",
         count=f"{draw.table.vocabulary:,}",
         token=moment.name(int(draw.table.ids[0])),
-        score=float(draw.table.logits[0]),
+        score=Number(draw.table.logits[0]),
     )
 
 
@@ -246,7 +246,7 @@ def _drawn(moment: Moment, step: int) -> NoticeView:
         "share": percent(done.probability),
         "uniform": f"{done.uniform:.4f}",
         "raw": percent(float(np.exp(done.raw_logprob))),
-        "bits": f"{-done.raw_logprob / float(np.log(2)):.1f}",
+        "bits": f"{Number(-done.raw_logprob / np.log(2)):.1f}",
     }
     if done.forced:
         return NoticeView(

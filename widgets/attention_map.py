@@ -24,7 +24,7 @@ from ..core.catalogue import tr
 from .drawable import beginning, cell_width, clip, fit
 from .line import Line
 from .look import Look, style
-from .numbers import signed as with_minus
+from .numbers import Number
 from .pointing import Pointing
 from .ruler import add_ruler
 from .shade import ink_on, levels_of, paint, scale, signed_levels_of
@@ -322,8 +322,8 @@ def _marked(text: str, cells: int) -> str:
 def _number(value: float, cells: int, signed: bool) -> str:
     """A value as short as a cell wants it: a weight in per cent or with two digits, a score with one or none."""
     if cells < 6:
-        return with_minus(f"{value:.0f}") if signed else f"{100 * value:.0f}"
-    return with_minus(f"{value:.1f}") if signed else f"{value:.2f}"
+        return f"{Number(value):.0f}" if signed else f"{100 * value:.0f}"
+    return f"{Number(value):.1f}" if signed else f"{value:.2f}"
 
 
 def _legend(view: AttentionView, limit: float, cells: int, look: Look) -> Strip:
@@ -335,7 +335,7 @@ def _legend(view: AttentionView, limit: float, cells: int, look: Look) -> Strip:
     line.add(f" {limit:.1f} " if signed else " 1 ", quiet)
     if cells >= 50 and not signed:
         line.add(tr("√ scale"), quiet)
-    value = with_minus(f"{view.value:.4f}") if view.key < view.seen(view.query) else tr("not yet")
+    value = f"{Number(view.value):.4f}" if view.key < view.seen(view.query) else tr("not yet")
     room = line.room - cell_width(value) - 7
     pair = _pair(view, room)
     line.to(cells - cell_width(pair) - cell_width(value) - 3)
@@ -370,7 +370,7 @@ def _strongest(view: AttentionView, cells: int, look: Look) -> Strip:
         tr("{token} looks at", token=token) if view.kind == "weights" else tr("{token} scores", token=token), quiet
     )
     for key in np.argsort(-row, kind="stable")[:8].tolist():
-        share = f"{row[key]:.0%}".replace("%", " %") if view.kind == "weights" else with_minus(f"{row[key]:.2f}")
+        share = f"{row[key]:.0%}".replace("%", " %") if view.kind == "weights" else f"{Number(row[key]):.2f}"
         label = clip(view.labels[key], 12)
         if view.labels.count(view.labels[key]) > 1:
             label = _placed(view, key, 16)

@@ -22,7 +22,7 @@ from ..core.catalogue import tr
 from .drawable import cell_width, clip, fit
 from .line import Line
 from .look import Look, style
-from .numbers import bar
+from .numbers import Number, bar
 from .pointing import Pointing
 from .ruler import add_ruler
 from .sentence import centred, wrapped
@@ -246,17 +246,13 @@ def _numbers(view: EmbeddingView, cells: int, look: Look) -> Strip:
     if cells >= NARROW:
         line.add(f"d {view.dimension}: ", style(look.here, look.panel))
     values = [float(part[view.dimension]) for _, part in view.parts]
-    texts = [_sum([_signed(value, digits) for value in values]) for digits in (4, 3, 2)]
+    texts = [_sum([f"{Number(value):.{digits}f}" for value in values]) for digits in (4, 3, 2)]
     return line.add(next((text for text in texts if cell_width(text) < line.room), texts[-1])).strip()
 
 
 def _sum(numbers: list[str]) -> str:
     """Numbers as a sum; the last is what the others come to."""
     return " = ".join([" + ".join(numbers[:-1]), numbers[-1]]) if len(numbers) > 1 else numbers[0]
-
-
-def _signed(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}".replace("-", "−")
 
 
 def _legend(view: EmbeddingView, cells: int, look: Look) -> Strip:
@@ -286,7 +282,7 @@ def _nearest(view: EmbeddingView, cells: int, rows: int, look: Look) -> list[Str
     if rows < 4:
         line = Line(cells, plain).gap(1).add(tr("near"), quiet)
         for token, cosine in view.nearest:
-            token, number = clip(token, 12), _signed(cosine, 2)
+            token, number = clip(token, 12), f"{Number(cosine):.2f}"
             if cell_width(token) + len(number) + 4 > line.room:
                 break
             line.gap(2).add(token, what).gap(1).add(number)
@@ -296,6 +292,6 @@ def _nearest(view: EmbeddingView, cells: int, rows: int, look: Look) -> list[Str
     strips = [Line(cells, quiet).strip(), heading.add(fit(tr("cosine"), 7, "right")).strip()]
     for token, cosine in view.nearest[: rows - 2]:
         line = Line(cells, plain).gap(1).add(fit(token, token_cells), what).gap(1)
-        line.add(fit(_signed(cosine, 3), 7, "right")).gap(1)
+        line.add(fit(f"{Number(cosine):.3f}", 7, "right")).gap(1)
         strips.append(line.add(bar(max(cosine, 0.0), min(line.room - 1, 40)), what).strip())
     return strips

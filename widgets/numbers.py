@@ -26,6 +26,9 @@ def percent(share: float) -> str:
     return f"{share:.1%}".replace("%", " %") if share >= 0.1 else f"{share:.2%}".replace("%", " %")
 
 
-def signed(number: str) -> str:
-    """*number* with a minus sign that is as wide as a plus."""
-    return number.replace("-", "−")
+class Number(float):
+    """A number that is written as people write it: a minus as wide as a plus, and none before a zero."""
+
+    def __format__(self, form: str) -> str:
+        text = super().__format__(form)
+        return text.replace("-", "" if not text.strip(" -0.,%") else "−")

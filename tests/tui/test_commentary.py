@@ -120,7 +120,7 @@ def tokens_in(sentence: str) -> list[str]:
 
 def numbers_in(sentence: str) -> list[str]:
     """The numbers in a sentence, the tokens in it and names like top-k left out."""
-    return re.findall(r"<?-?\d+(?:,\d{3})*(?:\.\d+)?", re.sub("‹.*?›", "", sentence))
+    return re.findall(r"<?-?\d+(?:,\d{3})*(?:\.\d+)?", re.sub("‹.*?›", "", sentence).replace("−", "-"))
 
 
 @dataclass
