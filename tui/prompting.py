@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..core.catalogue import tr
 from ..core.conversation import Conversation, Turn
+from ..core.errors import CutawayError
 from ..core.generation import Generation
 from ..core.models.model import Model
 from .runner import Runner
@@ -81,7 +82,12 @@ class Prompting(RunScreen):
         def given(text: str) -> None:
             self._say_next(conversation.fork(), text)
 
-        self._write(model, "", tr("your next message"), lambda text: conversation.preview(text) if text else [], given)
+        def read(text: str) -> list[int]:
+            if not text:
+                raise CutawayError(tr("there is nothing to answer yet"), hint=tr("write something"))
+            return conversation.preview(text)
+
+        self._write(model, "", tr("your next message"), read, given)
 
     def _write(
         self, model: Model, text: str, title: str, count: Callable[[str], list[int]], given: Callable[[str], None]

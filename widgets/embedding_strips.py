@@ -1,8 +1,8 @@
 """Where a token enters the model: its vector, that of its position, and their sum, number under number.
 
 All strips share one signed scale, so that a dimension can be followed downwards. Where the vectors have more numbers
-than the panel has columns, a cell is the number of largest magnitude of several; where they have far fewer, cells
-get wider.
+than the panel has columns, a cell is one of several: that whose sum is of largest magnitude, in every strip the same
+one, so that what stands in one column adds up. Where they have far fewer, cells get wider.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from .pointing import Pointing
 from .ruler import add_ruler
 from .sentence import centred, wrapped
 from .shade import ink_on, paint, scale, signed_levels_of
-from .vector_blocks import pooled_signed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +52,17 @@ class EmbeddingView:
         return len(self.parts[0][1]) if self.parts else 0
 
     @property
+    def looked_at(self) -> int:
+        """The dimension that is pointed at, or the one whose sum is of largest magnitude."""
+        return int(self.drawn(self.width)[0]) if self.dimension is None else self.dimension
+
+    def drawn(self, pool: int) -> NDArray[np.intp]:
+        """The dimension that each cell of *pool* neighbours draws [⌈D/pool⌉]: the one of largest sum, by magnitude."""
+        sizes = np.pad(np.abs(self.parts[-1][1]), (0, -self.width % pool), constant_values=-1.0)
+        largest: NDArray[np.intp] = sizes.reshape(-1, pool).argmax(axis=1)
+        return largest + np.arange(0, self.width, pool)
+
+    @property
     def limit(self) -> float:
         """Largest magnitude of all numbers: the end of the scale."""
         return max((float(np.abs(values).max(initial=0.0)) for _, values in self.parts), default=0.0)
@@ -68,6 +78,8 @@ WIDEST_CELL = 8
 """Columns of a number at most."""
 NARROW = 40
 """Columns from which a line holds a dimension and its three numbers."""
+ROOMY = 50
+"""Columns from which it also says why it is this dimension."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +143,7 @@ class EmbeddingStrips(Pointing[EmbeddingView], can_focus=True):
         pool = Layout.of(len(view.parts), view.width, columns, rows).pool
         place = {"id": view.id, "position": view.position}
         if pool > 1:
-            note = tr("1 cell = {count} numbers, the largest", count=pool)
+            note = tr("1 cell = {count} numbers, the largest sum", count=pool)
         else:
             note = tr("{count} numbers", count=view.width)
         if columns < 36:
@@ -155,19 +167,15 @@ class EmbeddingStrips(Pointing[EmbeddingView], can_focus=True):
         return [*rows, *_nearest(view, width, left, self.look)]
 
     def dimension_at(self, x: int, y: int) -> int | None:
-        """The dimension at a place inside the border, or None where there is no number.
-
-        Of several numbers in one cell, the one of largest magnitude, which is the one that is drawn.
-        """
+        """The dimension that is drawn at a place inside the border, or None where there is no number."""
         view = self.view
         if view is None or not view.parts:
             return None
         layout = Layout.of(len(view.parts), view.width, *self.inner_size)
-        part = next((part for part in range(len(view.parts)) if y in layout.rows(part)), None)
-        low = (x - layout.left) // layout.cell * layout.pool
-        if part is None or not 0 <= low < view.width:
+        cell = (x - layout.left) // layout.cell
+        if not 0 <= cell < layout.count or not any(y in layout.rows(part) for part in range(len(view.parts))):
             return None
-        return low + int(np.abs(view.parts[part][1][low : low + layout.pool]).argmax())
+        return int(view.drawn(layout.pool)[cell])
 
     def pointed_at(self, x: int, y: int) -> Message | None:
         dimension = self.dimension_at(x, y)
@@ -216,7 +224,7 @@ def _strip(
     painted = Line(cells, plain).gap(1)
     if layout.beside:
         painted.add(fit(name, LABEL - len(length) - 1)).gap(1).add(length, quiet).gap(1)
-    levels = signed_levels_of(pooled_signed(values[None], layout.pool)[0], view.limit)  # [cells]
+    levels = signed_levels_of(values[view.drawn(layout.pool)], view.limit)  # [cells]
     if view.dimension is None:
         painted.paint(paint(levels, layout.cell, look, signed=True))
     else:
@@ -237,17 +245,19 @@ def _mark(cell: int) -> str:
 
 
 def _numbers(view: EmbeddingView, cells: int, look: Look) -> Strip:
-    """The numbers that are pointed at, added up."""
+    """The numbers that are looked at, added up."""
     line = Line(cells, style(look.text, look.panel)).gap(1)
-    if view.dimension is None:
-        hints = tr("point at a cell for its numbers"), tr("point at a cell")
-        hint = next((hint for hint in hints if cell_width(hint) < cells), "")
-        return line.add(hint, style(look.quiet, look.panel)).strip()
     if cells >= NARROW:
-        line.add(f"d {view.dimension}: ", style(look.here, look.panel))
-    values = [float(part[view.dimension]) for _, part in view.parts]
+        line.add(_name(view, cells), style(look.quiet if view.dimension is None else look.here, look.panel))
+    values = [float(part[view.looked_at]) for _, part in view.parts]
     texts = [_sum([f"{Number(value):.{digits}f}" for value in values]) for digits in (4, 3, 2)]
     return line.add(next((text for text in texts if cell_width(text) < line.room), texts[-1])).strip()
+
+
+def _name(view: EmbeddingView, cells: int) -> str:
+    """What the dimension is called that is looked at."""
+    name = f"d {view.looked_at}: "
+    return tr("largest, {dimension}", dimension=name) if view.dimension is None and cells >= ROOMY else name
 
 
 def _sum(numbers: list[str]) -> str:
@@ -262,8 +272,7 @@ def _legend(view: EmbeddingView, cells: int, look: Look) -> Strip:
     line = Line(cells, quiet).gap(1).add(f"−{end} ").paint(scale(min(24, max(cells // 5, 6)), look, signed=True))
     line.add(f" {end}")
     if cells < NARROW:
-        name = "" if view.dimension is None else f"d {view.dimension} "
-        return line.right(name, style(look.here, look.panel)).strip()
+        return line.right(f"d {view.looked_at} ", style(look.here, look.panel)).strip()
     text = tr("one scale for all")
     return (line.gap(2).add(text) if cell_width(text) < line.room - 2 else line).strip()
 

@@ -59,6 +59,17 @@ async def test_a_chat_goes_on_from_the_text_that_is_shown(open_app: OpenApp) -> 
         assert len(person.screen._runs.all) == 3
 
 
+async def test_there_is_no_empty_message(open_app: OpenApp) -> None:
+    """`enter` on nothing sends nothing; the editor stays and says so."""
+    async with open_app(QUESTION, model="verse", chat=True, greedy=True, max_new_tokens=5) as person:
+        await person.has_ended()
+        editor = await person.opens_editor(keeping=False)
+        await person.until(lambda: "nothing to answer yet" in person.text)
+        await person.press("enter")
+        assert person.app.screen is editor and len(person.screen._runs.all) == 1
+        await person.closes()
+
+
 async def test_restarting_answers_the_same_message_again(open_app: OpenApp) -> None:
     async with open_app(QUESTION, model="verse", chat=True, greedy=True, max_new_tokens=30) as person:
         await person.has_ended()

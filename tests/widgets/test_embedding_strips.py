@@ -75,17 +75,29 @@ def test_a_layout_holds_every_number_and_fits(size: tuple[int, int], parts: int)
 
 @per_size
 @pytest.mark.parametrize("numbers", NUMBERS)
-def test_a_cell_is_the_number_of_largest_magnitude(size: tuple[int, int], numbers: int) -> None:
+def test_a_cell_is_the_dimension_of_largest_sum_in_every_strip(size: tuple[int, int], numbers: int) -> None:
     view = a_view(numbers)
     layout, rows, colours = layout_of(view, size), drawn(view, size), look()
     limit = max(float(np.abs(values).max()) for _, values in view.parts)
-    for part, (_, values) in enumerate(view.parts):
-        for cell in range(layout.count):
-            bundle = values[cell * layout.pool : (cell + 1) * layout.pool]
-            level = int(signed_levels_of(bundle[np.abs(bundle).argmax()], limit))
-            start = layout.left + cell * layout.cell
+    for cell in range(layout.count):
+        low = cell * layout.pool
+        dimension = low + int(np.abs(view.parts[-1][1][low : low + layout.pool]).argmax())
+        start = layout.left + cell * layout.cell
+        for part, (_, values) in enumerate(view.parts):
+            level = int(signed_levels_of(values[dimension], limit))
             for line in layout.rows(part):
                 assert set(grounds(rows[line])[start : start + layout.cell]) == {colours.signed_levels[level]}
+
+
+@per_size
+def test_unasked_the_numbers_of_the_largest_sum_are_told(size: tuple[int, int]) -> None:
+    """A picture that nobody points at says something too."""
+    view = a_view(256)
+    best = int(np.abs(view.parts[-1][1]).argmax())
+    text = "\n".join(row.text for row in drawn(view, size))
+    token, position, both = (f"{values[best]:.4f}".replace("-", "−") for _, values in view.parts)
+    assert f"{token} + {position} = {both} " in text
+    assert f"largest, d {best}: {token}" in text if size[0] >= 50 else f"d {best}" in text
 
 
 @per_size
@@ -186,7 +198,7 @@ def test_titles_say_which_token_and_what_a_cell_is(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(EmbeddingStrips, "inner_size", Size(58, 14))
     assert panel.titles(a_view(256)) == (
         "embedding · ‹·little› #401 at position 7",
-        "1 cell = 5 numbers, the largest",
+        "1 cell = 5 numbers, the largest sum",
     )
     assert panel.titles(a_view(16))[1] == "16 numbers"
     monkeypatch.setattr(EmbeddingStrips, "inner_size", Size(30, 6))
@@ -230,7 +242,7 @@ async def test_the_mouse_points_at_the_number_that_is_drawn() -> None:
             await pilot.hover(EmbeddingStrips, place)
             await pilot.pause()
             low = cell * layout.pool
-            bundle = app.shown.parts[part][1][low : low + layout.pool]
+            bundle = app.shown.parts[-1][1][low : low + layout.pool]
             assert app.said[-1] == low + int(np.abs(bundle).argmax())
         before = len(app.said)
         await pilot.hover(EmbeddingStrips, (5, 2))  # a label
