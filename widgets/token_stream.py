@@ -92,28 +92,35 @@ class TokenStream(Panel[TokenStreamView], can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         place = self.inner_offset(event)
-        if place and (index := self.token_at(*place)) is not None:
-            self.post_message(self.Chosen(index))
+        if self.view and place and (index := self.token_at(*place)) is not None:
+            self._choose(self.view, index)
+
+    def place_of(self, view: TokenStreamView) -> object:
+        return self._current(view)
 
     def action_move(self, change: int) -> None:
-        """To the neighbour of the current token."""
-        if self.view and self.view.tokens:
-            self._choose(self._current(self.view) + change)
+        """To the neighbour of the current token, or of the one last moved to: keys may outrun the screen."""
+        if (view := self.view) and view.tokens:
+            self._choose(view, self._token_of_keys(view) + change)
 
     def action_line(self, change: int) -> None:
         """To the first token of the line above or below."""
-        if self.view and self.view.tokens:
-            lines, where = wrap(_all(self.view), self.inner_size.width - 2, self._current(self.view))
+        if (view := self.view) and view.tokens:
+            lines, where = wrap(_all(view), self.inner_size.width - 2, self._token_of_keys(view))
             there = range(where + change, len(lines) if change > 0 else -1, change)
             line = next((lines[row] for row in there if lines[row]), lines[where])
-            self._choose(line[0][0] if line else self._current(self.view))
+            self._choose(view, line[0][0] if line else self._token_of_keys(view))
 
     def _current(self, view: TokenStreamView) -> int:
         return len(view.tokens) - 1 if view.current is None else view.current
 
-    def _choose(self, index: int) -> None:
-        assert self.view is not None
-        self.post_message(self.Chosen(min(max(index, 0), len(self.view.tokens) - 1)))
+    def _token_of_keys(self, view: TokenStreamView) -> int:
+        """Where keys are: a token of the prompt is looked at without being the current one."""
+        return self._current(view) if self._moved is None else min(self._moved, len(view.tokens) - 1)
+
+    def _choose(self, view: TokenStreamView, index: int) -> None:
+        self._moved = min(max(index, 0), len(view.tokens) - 1)
+        self.post_message(self.Chosen(self._moved))
 
     def _visible(self, view: TokenStreamView, width: int, height: int) -> list[list[tuple[int, str]]]:
         """The lines in sight, as (index, text) pieces; what is coming has the index after the last token."""

@@ -14,10 +14,12 @@ from cutaway.tui.help_screen import HelpScreen
 from cutaway.tui.keys import KEYS, help_rows
 from cutaway.tui.layout import SMALLEST
 from cutaway.tui.prompt_screen import PromptScreen
+from cutaway.tui.stages import Place
 from cutaway.widgets.attention_map import AttentionMap, Layout
 from cutaway.widgets.candidate_bars import CandidateBars
 from cutaway.widgets.key_line import KeyLine
 from cutaway.widgets.panel import Panel
+from cutaway.widgets.token_stream import TokenStream
 
 if TYPE_CHECKING:
     from tests.tui.conftest import OpenApp, Person
@@ -69,6 +71,19 @@ async def test_hovering_a_cell_shows_its_value_and_both_tokens(open_app: OpenApp
         await person.looks_at(None)
         view = person.attention
         assert view.query == T - 1 and view.value == view.values[-1].max()
+
+
+async def test_arrows_in_the_text_walk_on_through_the_prompt(open_app: OpenApp) -> None:
+    async with open_app("A dog ran", max_new_tokens=2) as person:
+        await person.has_ended()
+        await person.enters(TokenStream)
+        await person.press("left")
+        assert person.screen.place == Place(0, person.moment.stages.last)
+        for query in reversed(range(person.moment.prompt_length)):
+            await person.press("left")
+            await person.looks_at_query(query)
+        await person.press("left", "right")
+        await person.looks_at_query(1)
 
 
 async def test_the_cell_stays_while_the_run_goes_on(open_app: OpenApp) -> None:

@@ -196,6 +196,8 @@ class TextApp(App[None]):
         super().__init__()
         self.text = view
         self.chosen: list[int] = []
+        self.stays = False
+        """Whether the current token remains the current one, whatever is chosen."""
 
     def compose(self) -> ComposeResult:
         yield TokenStream()
@@ -205,7 +207,8 @@ class TextApp(App[None]):
 
     def on_token_stream_chosen(self, message: TokenStream.Chosen) -> None:
         self.chosen.append(message.index)
-        self.query_one(TokenStream).show(replace(self.text, current=message.index))
+        if not self.stays:
+            self.query_one(TokenStream).show(replace(self.text, current=message.index))
 
 
 async def test_arrows_go_from_token_to_token_and_from_line_to_line() -> None:
@@ -214,6 +217,34 @@ async def test_arrows_go_from_token_to_token_and_from_line_to_line() -> None:
     async with app.run_test(size=(40, 10)) as pilot:
         await pilot.press("left", "left", "right", "up", "up", "up", "down", "right", *["right"] * 5)
         assert app.chosen == [6, 5, 6, 3, 0, 0, 3, 4, 5, 6, 7, 7, 7]
+
+
+async def test_arrows_that_outrun_the_screen_are_all_counted() -> None:
+    tokens = cells(*(f"·word{number}" for number in range(8)))
+    app = TextApp(TokenStreamView(tokens, None))
+    async with app.run_test(size=(40, 10)) as pilot:
+        stream = app.query_one(TokenStream)
+        for change in (-1, -1, -1, 1):
+            stream.action_move(change)
+        stream.action_line(-1)
+        await pilot.pause()
+        assert app.chosen == [6, 5, 4, 5, 0]
+
+
+async def test_arrows_go_on_from_a_token_that_does_not_become_the_current_one() -> None:
+    """As those of a prompt do not: they are looked at, the moment stays."""
+    tokens = cells(*(f"·word{number}" for number in range(8)))
+    app = TextApp(TokenStreamView(tokens, 5))
+    async with app.run_test(size=(40, 10)) as pilot:
+        app.stays = True
+        await pilot.press("left", "left")
+        assert app.chosen == [4, 3]
+        await pilot.click(TokenStream, (2, 1))
+        await pilot.press("right")
+        assert app.chosen == [4, 3, 0, 1]
+        app.query_one(TokenStream).show(replace(app.text, current=6))
+        await pilot.press("left")
+        assert app.chosen[-1] == 5
 
 
 async def test_arrows_pass_over_line_breaks() -> None:
