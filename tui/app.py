@@ -35,11 +35,20 @@ START_SPEED = 8.0
 
 
 class Palette(CommandPalette):
-    """Textual's palette, in which a page key does no harm while the list is being filled."""
+    """Textual's palette, in which a page key does no harm while the list is being filled, nor a search that finds
+    nothing once it is left."""
 
     def _action_command_list(self, action: str) -> None:
         with contextlib.suppress(KeyError):
             super()._action_command_list(action)
+
+    def _start_no_matches_countdown(self, search_value: str) -> None:
+        if self.app.screen is self:
+            super()._start_no_matches_countdown(search_value)
+
+    def dismiss(self, result: Any = None) -> AwaitComplete:
+        self._stop_no_matches_countdown()
+        return super().dismiss(result)
 
 
 class CutawayApp(App[None]):

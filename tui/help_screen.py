@@ -21,13 +21,14 @@ class HelpScreen(ModalScreen[None]):
     """Shows the keys until one is pressed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,question_mark,f1,q,enter,space", "dismiss", show=False),
+        Binding("escape,question_mark,f1,q,enter,space", "leave", show=False),
     ]
 
     def __init__(self, look: Look, keys: tuple[Key, ...] = KEYS) -> None:
         super().__init__()
         self.look = look
         self.keys = keys
+        self._left = False
 
     def compose(self) -> ComposeResult:
         with VerticalScroll() as box:
@@ -45,5 +46,10 @@ class HelpScreen(ModalScreen[None]):
                 yield Static(Content.styled(sentence, self.look.text))
 
     def on_click(self) -> None:
-        if self.is_current:
+        self.action_leave()
+
+    def action_leave(self) -> None:
+        """Leave, once, however often that is asked for."""
+        if not self._left and self.app.screen is self:
+            self._left = True
             self.dismiss()

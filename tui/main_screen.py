@@ -155,7 +155,7 @@ class MainScreen(Stepping, Choosing, Prompting):
     def action_save_picture(self, panel_only: bool) -> None:
         """Take the picture now, write it elsewhere: a slow disk stops nothing."""
         panel = self._panel_in_focus() if panel_only else None
-        if panel_only and panel is None:
+        if panel_only and (panel is None or not panel.size):
             self.say(tr("tab enters a panel, S then saves its picture"))
             return
         lines = screen_lines(self) if panel is None else panel.portrait()

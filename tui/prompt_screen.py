@@ -136,7 +136,7 @@ class PromptScreen(ModalScreen[str | None]):
 
     def _leave(self, prompt: str | None) -> None:
         """Give *prompt* back, once, however often that is asked for."""
-        if not self._left and self.is_current:
+        if not self._left and self.app.screen is self:
             self._left = True
             self.dismiss(prompt)
 

@@ -23,6 +23,9 @@ from .sentence import centred
 
 View = TypeVar("View")
 
+LEAST_COLUMNS = 8
+"""Columns inside a panel below which it draws nothing: there is nothing that could be read."""
+
 
 class Panel(Widget, Generic[View]):
     """Shows one view. Subclasses write `draw`, and `titles` where they have a border."""
@@ -181,13 +184,17 @@ class Panel(Widget, Generic[View]):
 
     def _framed(self) -> list[Strip]:
         columns, rows = self.inner_size
-        drawn = self._empty(columns, rows) if self._view is None else self.draw(self._view, columns, rows)[:rows]
+        if columns < LEAST_COLUMNS:
+            drawn, titles = [], ("", "")
+        else:
+            drawn, titles = self._drawn(columns, rows), self.titles(self._view)
         ground = self.look.panel if self.HAS_BORDER else self.look.ground
         blank = Strip.blank(columns, style(self.look.text, ground))
         drawn += [blank] * (rows - len(drawn))
-        if not self.HAS_BORDER:
-            return drawn
-        return frame(drawn, columns, *self.titles(self._view), self.in_focus, self.look, self.number)
+        return frame(drawn, columns, *titles, self.in_focus, self.look, self.number) if self.HAS_BORDER else drawn
+
+    def _drawn(self, columns: int, rows: int) -> list[Strip]:
+        return self._empty(columns, rows) if self._view is None else self.draw(self._view, columns, rows)[:rows]
 
     def _empty(self, columns: int, rows: int) -> list[Strip]:
         """What stands here while there is nothing to show."""

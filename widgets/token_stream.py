@@ -163,6 +163,7 @@ def wrap(tokens: tuple[TokenCell, ...], columns: int, current: int | None) -> tu
 
     A token stays whole unless it is wider than a line of its own.
     """
+    columns = max(columns, 1)
     lines: list[list[tuple[int, str]]] = [[]]
     used = where = 0
     for index, token in enumerate(tokens):

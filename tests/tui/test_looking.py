@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from rich.cells import cell_len
+from textual.command import CommandPalette
 from textual.containers import VerticalScroll
 
 from cutaway.core.attention_stages import attention_rows
@@ -71,6 +72,36 @@ async def test_hovering_a_cell_shows_its_value_and_both_tokens(open_app: OpenApp
         await person.looks_at(None)
         view = person.attention
         assert view.query == T - 1 and view.value == view.values[-1].max()
+
+
+async def test_a_late_click_on_help_leaves_what_lies_over_it(open_app: OpenApp) -> None:
+    """A click may come when the palette is on its way, or has just opened."""
+    async with open_app("A dog ran", step=True) as person:
+        await person.press("question_mark")
+        await person.until(lambda: isinstance(person.app.screen, HelpScreen))
+        shown = person.app.screen
+        assert isinstance(shown, HelpScreen)
+        await person.press("ctrl+p")
+        await person.until(lambda: isinstance(person.app.screen, CommandPalette))
+        shown.on_click()
+        await person.sees()
+        assert isinstance(person.app.screen, CommandPalette)
+        await person.press("escape")
+        await person.until(lambda: person.app.screen is shown)
+        shown.on_click()
+        shown.on_click()
+        await person.until(lambda: person.app.screen is person.screen)
+
+
+async def test_a_terminal_too_small_keeps_no_picture_of_a_panel(open_app: OpenApp) -> None:
+    async with open_app("A dog ran", max_new_tokens=2) as person:
+        await person.has_ended()
+        await person.press("1")
+        await person.pilot.resize_terminal(50, 15)
+        await person.press("S")
+        await person.pilot.resize_terminal(120, 40)
+        await person.fills((120, 40))
+        assert not list(person.folder.iterdir())
 
 
 async def test_arrows_in_the_text_walk_on_through_the_prompt(open_app: OpenApp) -> None:

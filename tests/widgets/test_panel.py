@@ -252,3 +252,25 @@ async def test_a_panel_that_is_shown_again_keeps_the_focus() -> None:
         app.panel.display = False
         await pilot.pause()
         assert app.focused is None
+
+
+@pytest.mark.parametrize("kind", [Words, Bare])
+@pytest.mark.parametrize("columns", range(1, 10))
+async def test_where_nothing_could_be_read_nothing_is_drawn(kind: type[Words], columns: int) -> None:
+    """Panels need not know what to do with no room at all."""
+
+    class Careful(kind):  # type: ignore[misc, valid-type]
+        def draw(self, view: tuple[str, ...], width: int, height: int) -> list[Strip]:
+            assert width >= 8
+            return super().draw(view, width, height)  # type: ignore[no-any-return]
+
+        def titles(self, view: tuple[str, ...] | None) -> tuple[str, str]:
+            assert self.inner_size.width >= 8
+            return super().titles(view)  # type: ignore[no-any-return]
+
+    app = PanelApp(Careful())
+    async with app.run_test(size=(columns, 6)) as pilot:
+        app.panel.show(("one", "two"))
+        await pilot.pause()
+        assert all(strip.cell_length == columns for strip in app.rows())
+        assert len(app.panel.portrait()) <= 6

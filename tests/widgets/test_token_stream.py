@@ -211,6 +211,13 @@ class TextApp(App[None]):
             self.query_one(TokenStream).show(replace(self.text, current=message.index))
 
 
+@pytest.mark.parametrize("columns", [-3, 0, 1])
+def test_a_text_without_room_is_wrapped_all_the_same(columns: int) -> None:
+    lines, where = wrap(cells("One", "", "漢字"), columns, 2)
+    assert [text for line in lines for _, text in line if text] == ["O", "n", "e", "漢", "字"]
+    assert lines[where][-1][0] == 2
+
+
 async def test_arrows_go_from_token_to_token_and_from_line_to_line() -> None:
     tokens = cells(*(f"·word{number}" for number in range(8)))  # three to a line
     app = TextApp(TokenStreamView(tokens, None, coming="▁"))
