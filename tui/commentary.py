@@ -16,7 +16,7 @@ from ..core.attention_stages import (
     knows_mlp_output,
     mlp_output,
 )
-from ..core.catalogue import tr
+from ..core.catalogue import tr, trn
 from ..core.lens import residual_norms
 from ..core.sampling import STAGES, SamplingConfig
 from ..core.shares import probabilities_at, stage_shares
@@ -64,9 +64,10 @@ def _now(moment: Moment, place: Place) -> tuple[int, str]:
 
 
 def _tokens(moment: Moment, cursor: Cursor, place: Place) -> str:
-    return tr(
+    return trn(
+        "the prompt is one token: ‹{token}›, number {id} of {vocabulary}",
         "the prompt is {count} tokens; the first is ‹{token}›, number {id} of {vocabulary}",
-        count=moment.prompt_length,
+        moment.prompt_length,
         token=moment.label(0),
         id=f"{moment.trace.prompt_ids[0]:,}",
         vocabulary=f"{moment.trace.model.config.vocabulary:,}",
@@ -95,9 +96,10 @@ def _scores(moment: Moment, cursor: Cursor, place: Place) -> str:
     trace, T = moment.trace, position + 1
     scores = attention_scores(trace, cursor.layer, cursor.head, position, T, T)[0]
     best = int(np.argmax(scores))
-    return tr(
+    return trn(
+        "‹{token}› meets one key, its own: q·k × scale = {score:.2f}",
         "‹{token}› meets {count} keys; ‹{key}› answers most: q·k × scale = {score:.2f}",
-        token=token, count=T, key=moment.label(best), score=Number(scores[best]),
+        T, token=token, key=moment.label(best), score=Number(scores[best]),
     )  # fmt: skip
 
 
@@ -216,23 +218,33 @@ def _sampled(moment: Moment, draw: Draw, name: str) -> str:
     if name == "raw":
         return tr("softmax makes shares of the scores: ‹{token}› has {share}", token=best, share=now)
     if name == "final":
-        values = {"count": f"{share.left:,}", "token": best, "share": now}
-        return tr("{count} tokens are left, evened up to 100 %; ‹{token}› leads with {share}", **values)
+        return trn(
+            "one token is left, with all of it: ‹{token}›",
+            "{count} tokens are left, evened up to 100 %; ‹{token}› leads with {share}",
+            share.left, token=best, share=now,
+        )  # fmt: skip
     setting = getattr(draw.settings, name)
     if not share.active:
         return tr("{stage} is off and changes nothing", stage=stage_name(name))
     if name == "repetition_penalty":
         seen = len(set(draw.previous))
-        return tr("the penalty weakens {count} tokens that are in the text, by {by:g}", count=seen, by=setting)
+        return trn(
+            "the penalty weakens the one token that is in the text, by {by:g}",
+            "the penalty weakens {count} tokens that are in the text, by {by:g}",
+            seen, by=setting,
+        )  # fmt: skip
     if name == "temperature":
         before = float(
             probabilities_at(draw.table, stage - 1, draw.settings, draw.previous)[draw.table.ids == share.best][0]
         )
         values = {"by": setting, "token": best, "before": percent(before), "after": now}
         return tr("scores are divided by {by:g}: ‹{token}› goes from {before} to {after}", **values)
-    values = {"stage": stage_name(name), "by": setting, "left": f"{share.left:,}"}
-    values |= {"removed": f"{share.removed:,}", "mass": percent(share.removed_mass)}
-    return tr("{stage} {by:g} takes out {removed} tokens, {mass} together; {left} are left", **values)
+    values = {"stage": stage_name(name), "by": setting, "left": f"{share.left:,}", "mass": percent(share.removed_mass)}
+    return trn(
+        "{stage} {by:g} takes out one token, {mass}; {left} left",
+        "{stage} {by:g} takes out {count} tokens, {mass} together; {left} left",
+        share.removed, **values,
+    )  # fmt: skip
 
 
 def _drawn(moment: Moment, step: int) -> NoticeView:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isinf
 
-from ..core.catalogue import mark, tr
+from ..core.catalogue import mark, tr, trn
 from ..core.generation import Generation
 from ..core.models.families import family_title, shape_title
 from ..core.sampling import STAGES as SAMPLING
@@ -71,7 +71,7 @@ def _status(
     at = place.step if place else 0
     values: dict[str, object] = {"at": at, "number": at + 1, "count": max(wanted, steps)}
     if place is None:
-        where = Part(tr("1 token to write") if wanted == 1 else tr("{count} tokens to write", count=wanted), "plain")
+        where = Part(trn("1 token to write", "{count} tokens to write", wanted), "plain")
     elif place.step >= steps:
         where = Part(tr("inside token {at} · {number}/{count}", **values), "here")
     elif following or recorded:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.segment import Segment
 
-from ..core.catalogue import tr
+from ..core.catalogue import tr, trn
 from ..core.errors import CutawayError, UsageError
 from ..core.files import WriteError, write_bytes
 from ..widgets.look import Look
@@ -93,9 +93,11 @@ def _drawn(lines: Sequence[Iterable[Segment]], width: int, look: Look, caption: 
 def _boxes(count: int) -> str:
     if count == 0:
         return ""
-    if count == 1:
-        return tr("1 character has no font here and is drawn as a box; SVG and HTML keep it")
-    return tr("{count} characters have no font here and are drawn as boxes; SVG and HTML keep them", count=count)
+    return trn(
+        "1 character has no font here and is drawn as a box; SVG and HTML keep it",
+        "{count} characters have no font here and are drawn as boxes; SVG and HTML keep them",
+        count,
+    )
 
 
 def _free_names(folder: Path, stem: str, suffix: str) -> Iterator[Path]:

@@ -16,7 +16,7 @@ from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
-from ..core.catalogue import tr
+from ..core.catalogue import tr, trn
 from ..core.errors import CutawayError
 from ..core.models.model import Model
 from ..widgets.drawable import draw_token, drawable
@@ -115,15 +115,17 @@ class PromptScreen(ModalScreen[str | None]):
         self.query_one("#tokens", Static).update(Content.assemble(*pieces, "…" if len(message.ids) > SHOWN else ""))
         limit = self.model.config.positions
         self._fits = len(message.ids) <= limit and not message.problem
-        count = tr(
-            "{count} tokens · {left} of {limit} positions left",
-            count=len(message.ids),
+        count = trn(
+            "1 token · {left:,} of {limit:,} positions left",
+            "{count} tokens · {left:,} of {limit:,} positions left",
+            len(message.ids),
             left=limit - len(message.ids),
             limit=limit,
         )
-        over = tr(
-            "{count} tokens · {over} more than the {limit} that fit",
-            count=len(message.ids),
+        over = trn(
+            "1 token · {over:,} more than the {limit:,} that fit",
+            "{count} tokens · {over:,} more than the {limit:,} that fit",
+            len(message.ids),
             over=len(message.ids) - limit,
             limit=limit,
         )

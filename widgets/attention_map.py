@@ -54,6 +54,8 @@ class AttentionView:
     """Queries that have been computed; those after them are not there yet. None is all."""
     silent: bool = False
     """Whether the head's output was set to zero after the weights were computed."""
+    limit: float = 1.0
+    """The magnitude at the end of the scale of scores."""
 
     @property
     def value(self) -> float:
@@ -169,14 +171,13 @@ class AttentionMap(Pointing[AttentionView | VectorsView], can_focus=True):
             return draw_blocks(view, width, height, self.look)
         layout = Layout.of(len(view.labels), width, height)
         map_rows = height - LEGEND_ROWS
-        limit = float(np.abs(view.values).max(initial=0.0))
-        levels = _levels(view, layout.pool, limit)  # [n, cells]
+        levels = _levels(view, layout.pool)  # [n, cells]
         rows = _heading(view, layout, width, self.look)
         for row in range(len(levels)):
             for line in range(layout.tall):
                 rows.append(_map_row(view, row, line, levels[row], layout, width, self.look))
         rows += [_line(width, self.look).strip()] * (map_rows - len(rows))
-        return [*rows[:map_rows], _legend(view, limit, width, self.look), _strongest(view, width, self.look)]
+        return [*rows[:map_rows], _legend(view, width, self.look), _strongest(view, width, self.look)]
 
     def cell_at(self, x: int, y: int) -> tuple[int, int] | None:
         """Query and key at a place inside the border, or None where there is no cell.
@@ -234,11 +235,11 @@ def to_levels(weights: NDArray[np.float32]) -> NDArray[np.uint8]:
     return levels_of(np.sqrt(np.clip(weights, 0.0, 1.0)))
 
 
-def _levels(view: AttentionView, pool: int, limit: float) -> NDArray[np.uint8]:
+def _levels(view: AttentionView, pool: int) -> NDArray[np.uint8]:
     """A level for every cell of the map [n, ⌈T/pool⌉]."""
     if view.kind == "weights":
         return to_levels(pooled(view.values, pool))
-    return signed_levels_of(pooled_signed(view.values, pool), limit)
+    return signed_levels_of(pooled_signed(view.values, pool), view.limit)
 
 
 def _line(cells: int, look: Look) -> Line:
@@ -326,13 +327,13 @@ def _number(value: float, cells: int, signed: bool) -> str:
     return f"{Number(value):.1f}" if signed else f"{value:.2f}"
 
 
-def _legend(view: AttentionView, limit: float, cells: int, look: Look) -> Strip:
+def _legend(view: AttentionView, cells: int, look: Look) -> Strip:
     """The scale on the left; on the right the two tokens under the cursor and their exact value."""
     quiet, _ = _tones(look)
     signed = view.kind != "weights"
-    line = _line(cells, look).gap(1).add(f"−{limit:.1f} " if signed else "0 ", quiet)
+    line = _line(cells, look).gap(1).add(f"−{view.limit:.1f} " if signed else "0 ", quiet)
     line.paint(scale(min(16, max(cells // 5, 4)), look, signed=signed))
-    line.add(f" {limit:.1f} " if signed else " 1 ", quiet)
+    line.add(f" {view.limit:.1f} " if signed else " 1 ", quiet)
     if cells >= 50 and not signed:
         line.add(tr("√ scale"), quiet)
     value = f"{Number(view.value):.4f}" if view.key < view.seen(view.query) else tr("not yet")

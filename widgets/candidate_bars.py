@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
-from ..core.catalogue import tr
+from ..core.catalogue import tr, trn
 from .drawable import fit
 from .line import Line
 from .look import style
@@ -155,7 +155,7 @@ class CandidateBars(Panel[CandidatesView], can_focus=True):
     def _others(self, view: CandidatesView, columns: _Columns, cells: int) -> Strip:
         """The tokens that are not listed, their shares in the same columns."""
         quiet = style(self.look.quiet, self.look.panel)
-        text = tr("{count} others", count=f"{view.others:,}")
+        text = trn("1 other", "{count} others", view.others)
         line = self._line(cells).add(fit(text, columns.rank + 1 + columns.token, "right"), quiet)
         if columns.raw:
             line.gap(1).add(fit(percent(view.others_raw), PERCENT, "right"), quiet)

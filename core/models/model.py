@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..catalogue import tr
+from ..catalogue import tr, trn
 from ..checkpoint.config import ModelConfig
 from ..errors import ModelError
 from ..tokenizer import Tokenizer
@@ -41,13 +41,14 @@ class Model:
         limit, vocabulary = self.config.positions, self.config.vocabulary
         if len(ids) > limit:
             raise ModelError(
-                tr(
+                trn(
+                    "the prompt has 1 token; {model} reads at most {limit}",
                     "the prompt has {count} tokens; {model} reads at most {limit}",
-                    count=len(ids),
+                    len(ids),
                     model=self.name,
-                    limit=limit,
+                    limit=f"{limit:,}",
                 ),
-                hint=tr("shorten it by {count} tokens", count=len(ids) - limit),
+                hint=trn("shorten it by 1 token", "shorten it by {count} tokens", len(ids) - limit),
             )
         for id in ids:
             if not 0 <= id < vocabulary:

@@ -146,7 +146,7 @@ def bracketed(cell: str) -> str:
 def test_scores_have_their_sign_and_their_future(kind: Kind) -> None:
     """Before the mask a query sees keys that come later; after it none."""
     values = np.array([[2.0, -8.0, 4.0], [0.0, 1.0, -2.0]], np.float32)
-    view = AttentionView(0, 0, values, 0, ("a", "b", "c"), 1, 0, kind)
+    view = AttentionView(0, 0, values, 0, ("a", "b", "c"), 1, 0, kind, limit=8.0)
     panel = a_map()
     layout = Layout.of(3, 40, 12)
     rows = panel.draw(view, 40, 12)

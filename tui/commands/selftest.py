@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ...core.catalogue import tr
+from ...core.catalogue import tr, trn
 from ..cli import DONE, complain
 from ..options import add_model_options, read_source, resolve
 
@@ -22,7 +22,8 @@ def run(arguments: argparse.Namespace) -> int:
     generation = prepare(options, read_source(options, piped=False))
     model, ids = generation.model, generation.trace.prompt_ids
     room = model.config.positions - len(ids) + 1
-    print(tr("{model}: {count} tokens of prompt", model=drawable(model.name, spaces=False), count=len(ids)))
+    name = drawable(model.name, spaces=False)
+    print(trn("{model}: 1 token of prompt", "{model}: {count} tokens of prompt", len(ids), model=name))
     failures = 0
     for check in check_model(model, ids, min(16, room)):
         failures += not check.holds
@@ -31,5 +32,5 @@ def run(arguments: argparse.Namespace) -> int:
             f"  {mark:<7}{check.claim:<56} {check.deviation:.1e}  ({tr('at most {limit:.0e}', limit=check.tolerance)})"
         )
     if failures:
-        return complain(tr("{count} of the invariants do not hold", count=failures))
+        return complain(trn("one of the invariants does not hold", "{count} of the invariants do not hold", failures))
     return DONE

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...core.catalogue import tr
+from ...core.catalogue import tr, trn
 from ...core.errors import UsageError
 from ..cli import DONE, INTERRUPTED
 from ..options import add_model_options, check_usage, read_source, resolve
@@ -100,9 +100,10 @@ def _save(generation: Generation, options: argparse.Namespace) -> None:
     from ...widgets.drawable import drawable
 
     print(
-        tr(
+        trn(
+            "1 token in {path} ({reason}), after {first:.0f} ms",
             "{count} tokens in {path} ({reason}); first token {first:.0f} ms, then {rate:.0f} tokens/s",
-            count=len(trace.steps),
+            len(trace.steps),
             path=drawable(str(options.output), spaces=False),
             reason=tr(REASONS[trace.finish_reason or "stopped"]),
             first=trace.prefill_seconds * 1000,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -74,16 +75,17 @@ def _map(
         values[:rows, : first + rows] = attention_rows(trace, cursor.layer, cursor.head, first, first + rows)
     elif kind != "weights":
         values[:] = attention_scores(trace, cursor.layer, cursor.head, first, stop, T)
+    limit = float(np.abs(values).max(initial=0.0))  # of the future too: the mask changes no colour
     if kind == "masked":
         values[np.arange(T) > np.arange(first, stop)[:, None]] = 0.0
     labels = tuple(cell.text for cell in moment.cells[:T])
-    view = AttentionView(cursor.layer, cursor.head, values, first, labels, query, 0, kind, done)
+    silent = (cursor.layer, cursor.head) in moment.silent_heads(place.step)
+    view = AttentionView(cursor.layer, cursor.head, values, first, labels, query, 0, kind, done, silent, limit)
     key = cursor.cell[1] if cursor.cell else -1
     seen = max(view.seen(query), 1)
     if not 0 <= key < seen:
         key = int(np.argmax(values[query - first, :seen]))
-    silent = (cursor.layer, cursor.head) in moment.silent_heads(place.step)
-    return AttentionView(cursor.layer, cursor.head, values, first, labels, query, key, kind, done, silent)
+    return replace(view, key=key)
 
 
 def _vectors(moment: Moment, cursor: Cursor, stage: str, first: int, stop: int, query: int) -> VectorsView:
