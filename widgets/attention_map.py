@@ -332,10 +332,10 @@ def _legend(view: AttentionView, cells: int, look: Look) -> Strip:
     quiet, _ = _tones(look)
     signed = view.kind != "weights"
     line = _line(cells, look).gap(1).add(f"−{view.limit:.1f} " if signed else "0 ", quiet)
-    line.paint(scale(min(16, max(cells // 5, 4)), look, signed=signed))
+    line.paint(scale(min(16, max(cells // 5 - (cells < 50) * 2, 4)), look, signed=signed))
     line.add(f" {view.limit:.1f} " if signed else " 1 ", quiet)
-    if cells >= 50 and not signed:
-        line.add(tr("√ scale"), quiet)
+    if not signed:
+        line.add(tr("√ scale") if cells >= 50 else "√", quiet)
     value = f"{Number(view.value):.4f}" if view.key < view.seen(view.query) else tr("not yet")
     room = line.room - cell_width(value) - 7
     pair = _pair(view, room)

@@ -7,6 +7,8 @@ from math import ceil
 
 WIDEST, NARROWEST = 24, 3
 """Columns of a small map."""
+LEGEND_FROM = 6
+"""Lines of a panel from which one is for the scale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,12 @@ class Layout:
             room = columns - label - 2
             if (shown := _heads_across(heads, group, width, room)) == heads and width < room:
                 break
-        header = 1
-        lines, gap, seen = _lines_down(layers, width, rows - header, halves)
-        if group > 1 and _lines_down(layers, width, rows - 2, halves) == (lines, gap, seen):
+        seen_without = _lines_down(layers, width, rows - 1, halves)[2]
+        header, spare = 1, rows - 2  # a line for the scale, unless all layers are in sight without it alone
+        if rows < LEGEND_FROM or _lines_down(layers, width, spare, halves)[2] < layers == seen_without:
+            spare = rows - 1
+        lines, gap, seen = _lines_down(layers, width, spare, halves)
+        if group > 1 and _lines_down(layers, width, spare - 1, halves) == (lines, gap, seen):
             header = 2
         return cls(label, header, width, lines, gap, seen, shown, group)
 
@@ -79,10 +84,10 @@ def _heads_across(heads: int, group: int, width: int, columns: int) -> int:
 def _lines_down(layers: int, width: int, rows: int, halves: bool) -> tuple[int, int, int]:
     """Lines of a map, empty lines under it, and how many of *layers* fit."""
     tallest = (width + 1) // 2  # two rows in a line make a square of as many columns
-    if (lines := (rows + 1) // layers - 1) >= 2:  # the last gap may be missing
+    if (lines := rows // layers - 1) >= 2:
         return min(lines, tallest), 1, layers
     if not halves:
-        return min(max(rows, 1), 2), 1, max((rows + 1) // 3, 1)
+        return min(max(rows, 1), 2), 1, max(rows // 3, 1)
     if (lines := rows // layers) >= 2:
         return min(lines, tallest + 1), 0, layers
     return min(max(rows, 1), 2), 0, max(rows // 2, 1)

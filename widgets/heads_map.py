@@ -108,7 +108,7 @@ class HeadsMap(Panel[HeadsView], can_focus=True):
         for mark in _marks(view, layout, self.look):
             marks[mark.line].append(mark)
         rows = [_row(canvas[2 * y], canvas[2 * y + 1], marks[y], self.look) for y in range(height)]
-        if layout.bottom + 1 < height:
+        if layout.bottom < height:
             rows[-1] = _legend(width, self.look)
         return rows
 
@@ -245,11 +245,14 @@ def _marks(view: HeadsView, layout: Layout, look: Look) -> Iterator[Mark]:
 
 
 def _legend(width: int, look: Look) -> Strip:
-    """The scale, and what goes which way; for a panel with a line to spare."""
+    """The scale, and what goes which way; for a panel with a line to spare.
+
+    That the scale is one of square roots is said always: it could not be read without.
+    """
     quiet = style(look.quiet, look.panel)
     line = Line(width, quiet).gap(1).add("0 ").paint(scale(min(16, max(width // 5, 4)), look)).add(" 1 ")
-    text = tr("√ scale · queries down, keys across")
-    return (line.add(text) if cell_width(text) < line.room else line).strip()
+    texts = tr("√ scale · queries down, keys across"), tr("√ scale"), "√"
+    return line.add(next(text for text in texts if cell_width(text) < line.room or text == "√")).strip()
 
 
 def _layer_labels(view: HeadsView, layout: Layout, look: Look) -> Iterator[Mark]:

@@ -255,15 +255,30 @@ def test_silenced_heads_are_crossed_out() -> None:
     }
 
 
+@pytest.mark.parametrize("size", [(47, 10), (56, 12), (78, 19), (118, 36), (198, 56)])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (4, 8, 8), (4, 8, 2), (12, 12, 12)])
+@pytest.mark.parametrize("glyphs", [False, True])
+def test_the_scale_is_told_and_nothing_is_cut(size: tuple[int, int], shape: tuple[int, int, int], glyphs: bool) -> None:
+    """The scale says that it is one of square roots; the frame around the head looked at is whole."""
+    panel = a_map()
+    if glyphs:
+        panel.look = look("dark", "lagoon", "none")
+    for layer in range(shape[0]):
+        rows = [row.text for row in panel.draw(a_view(shape, layer=layer), *size)]
+        assert rows[-1].lstrip().startswith("0 ") and "√" in rows[-1]
+        text = "\n".join(rows)
+        assert text.count("┌") == text.count("└") and text.count("┐") == text.count("┘")
+
+
 def test_heads_that_share_keys_stand_together() -> None:
     view = a_view((4, 8, 2))
-    layout = layout_of(view, (78, 18))
+    layout = layout_of(view, (78, 19))
     columns = [layout.column(head, 0) for head in range(8)]
     steps = np.diff(columns).tolist()
     assert steps == [layout.width + 1] * 3 + [layout.width + 2] + [layout.width + 1] * 3
-    rows = a_map().draw(view, 78, 18)
+    rows = a_map().draw(view, 78, 19)
     assert rows[0].text.replace("─", "").split() == ["kv", "0", "kv", "1"]
-    assert "kv" not in "".join(row.text for row in a_map().draw(a_view((4, 8, 8)), 78, 18))
+    assert "kv" not in "".join(row.text for row in a_map().draw(a_view((4, 8, 8)), 78, 19))
 
 
 @pytest.mark.parametrize("head", [0, 3, 6, 17, 31])
@@ -282,7 +297,7 @@ def test_groups_cut_by_the_window_keep_their_names_over_them(head: int) -> None:
     [
         ((4, 8, 8), (56, 18), "1 cell = the largest of up to 4 × 4 weights"),
         ((4, 8, 8), (28, 18), "heads 2–7 of 8"),
-        ((4, 8, 8), (28, 7), "L1–3 of 4 · H2–7 of 8"),
+        ((4, 8, 8), (28, 7), "L2–3 of 4 · H2–7 of 8"),
         ((24, 32, 8), (98, 26), "layers 12–23 of 24 · heads 11–31 of 32 · 1 cell = the largest of up to 7 × 7 weights"),
         ((24, 32, 8), (60, 26), "layers 12–23 of 24 · heads 19–31 of 32"),
         ((24, 32, 8), (18, 3), ""),
