@@ -289,7 +289,7 @@ def _group_labels(view: HeadsView, layout: Layout, look: Look) -> Iterator[Mark]
 def _without_map(view: HeadsView, layout: Layout, look: Look) -> Iterator[Mark]:
     """A dot for what is not computed yet, crosses for what is set to zero."""
     layers, heads = _in_sight(view, layout)
-    dot, cross = style(look.line, look.panel), style(look.quiet, look.panel)
+    dot, cross = style(look.faint, look.panel), style(look.quiet, look.panel)
     for layer in layers:
         line = layout.line(layer, layers[0])
         for head in heads:

@@ -16,7 +16,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
-from ..core.catalogue import tr
+from ..core.catalogue import mark, tr
 from .drawable import cell_width, clip, fit
 from .line import Line
 from .look import Look, style
@@ -151,7 +151,7 @@ class _Window:
         return cls(heading, first, count, note, output)
 
 
-NORM, NORM_BAR, BAR, RANK, ENTROPY = 6, 5, 6, 6, 5
+NORM, NORM_BAR, BAR, RANK, ENTROPY = 6, 5, 6, 6, 7
 """Columns of a length and of its bar, of a probability's bar at least, of a rank, of an entropy."""
 WIDEST_TOKEN = 14
 """Columns that a token gets at most."""
@@ -188,14 +188,17 @@ class _Columns:
             room -= costs[part]
         others = shown.count("other")
         wider = min(max(room, 0) // (1 + others), WIDEST_TOKEN - token)
+        room -= wider * (1 + others)
+        heading = min(room, WIDEST_TOKEN + 2 - PERCENT) if "drawn" in shown and others == MOST_OTHERS else 0
+        room -= heading
         return cls(
             name=name,
             token=token + wider,
             others=others,
-            bar=BAR + room - wider * (1 + others) if "bar" in shown else 0,
+            bar=BAR + room if "bar" in shown else 0,
             norm=NORM if "norm" in shown else 0,
             norm_bar=NORM_BAR if "norm_bar" in shown else 0,
-            drawn=PERCENT if "drawn" in shown else 0,
+            drawn=PERCENT + heading if "drawn" in shown else 0,
             rank=RANK if "rank" in shown else 0,
             entropy=ENTROPY if "entropy" in shown else 0,
         )
@@ -211,7 +214,12 @@ class _Columns:
         return 1 + sum(part + 1 for part in (self.drawn, self.rank, self.entropy) if part)
 
 
-_BY_IMPORTANCE = ("drawn", "norm", "rank", "bar", "norm_bar", "other", "entropy", *["other"] * 8)
+_PLACES = (mark("second"), mark("third"), mark("fourth"), mark("fifth"))
+"""Headings of the tokens beside the best one."""
+
+MOST_OTHERS = len(_PLACES)
+
+_BY_IMPORTANCE = ("drawn", "norm", "rank", "bar", "norm_bar", "other", "entropy", *["other"] * (MOST_OTHERS - 1))
 
 
 def _heading(view: LayersView, columns: _Columns, cells: int, look: Look) -> Strip:
@@ -221,8 +229,8 @@ def _heading(view: LayersView, columns: _Columns, cells: int, look: Look) -> Str
         line.add(fit(tr("length"), columns.norm, "right"))
     line.to(columns.left).add(clip(tr("likeliest next"), columns.token + 1 + PERCENT))
     line.to(columns.left + columns.token + 1 + PERCENT + (columns.bar and columns.bar + 1))
-    for _ in range(columns.others):
-        line.gap(2).add(fit(tr("then"), columns.token + 1 + PERCENT))
+    for place in _PLACES[: columns.others]:
+        line.gap(2).add(fit(tr(place), columns.token + 1 + PERCENT))
     line.to(cells - columns.right)
     if columns.drawn:
         token = f"‹{clip(view.drawn, columns.drawn - 2)}›" if view.drawn else ""
@@ -230,7 +238,7 @@ def _heading(view: LayersView, columns: _Columns, cells: int, look: Look) -> Str
     if columns.rank:
         line.gap(1).add(fit(tr("rank"), columns.rank, "right"))
     if columns.entropy:
-        line.gap(1).add(fit(tr("entr."), columns.entropy, "right"))
+        line.gap(1).add(fit(tr("entropy"), columns.entropy, "right"))
     return line.strip()
 
 

@@ -32,10 +32,12 @@ class Look:
     panel: str
     """Inside panels."""
     line: str
-    """Borders, and what is barely there."""
+    """Borders."""
     text: str
     quiet: str
     """Text that stands back; still 4.5:1 on `panel`."""
+    faint: str
+    """Text that is not there yet, or does nothing; still 3:1 on `panel` where there are colours enough."""
     here: str
     """Where you are."""
     what: str

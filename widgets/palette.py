@@ -19,31 +19,31 @@ THEME_COLOURS: dict[Depth, dict[str, Theme]] = {
     "truecolor": {
         "dark": {
             "ground": "#0f1218", "panel": "#141923", "line": "#2f384b", "text": "#d7dce5", "quiet": "#8793a9",
-            "here": "#f2b84b", "what": "#4fb7c5", "warm": "#8e4763", "ink": "#10141b",
+            "faint": "#5d6880", "here": "#f2b84b", "what": "#4fb7c5", "warm": "#8e4763", "ink": "#10141b",
         },
         "light": {
             "ground": "#f4f2ec", "panel": "#fdfcf9", "line": "#d3cfc3", "text": "#232733", "quiet": "#63687a",
-            "here": "#a55c00", "what": "#1c7080", "warm": "#f0a58f", "ink": "#ffffff",
+            "faint": "#949083", "here": "#a55c00", "what": "#1c7080", "warm": "#f0a58f", "ink": "#ffffff",
         },
     },
     "256": {
         "dark": {
             "ground": "#121212", "panel": "#1c1c1c", "line": "#444444", "text": "#ffffff", "quiet": "#949494",
-            "here": "#ffaf5f", "what": "#5fafd7", "warm": "#87005f", "ink": "#121212",
+            "faint": "#6c6c6c", "here": "#ffaf5f", "what": "#5fafd7", "warm": "#87005f", "ink": "#121212",
         },
         "light": {
             "ground": "#ffffff", "panel": "#ffffff", "line": "#d7d7af", "text": "#1c1c1c", "quiet": "#626262",
-            "here": "#af5f00", "what": "#005f87", "warm": "#ffafaf", "ink": "#ffffff",
+            "faint": "#949494", "here": "#af5f00", "what": "#005f87", "warm": "#ffafaf", "ink": "#ffffff",
         },
     },
     "none": {
         "dark": {
             "ground": "#000000", "panel": "#000000", "line": "#555555", "text": "#ffffff", "quiet": "#aaaaaa",
-            "here": "#ffffff", "what": "#ffffff", "warm": "#000000", "ink": "#000000",
+            "faint": "#555555", "here": "#ffffff", "what": "#ffffff", "warm": "#000000", "ink": "#000000",
         },
         "light": {
             "ground": "#ffffff", "panel": "#ffffff", "line": "#aaaaaa", "text": "#000000", "quiet": "#555555",
-            "here": "#000000", "what": "#000000", "warm": "#ffffff", "ink": "#ffffff",
+            "faint": "#aaaaaa", "here": "#000000", "what": "#000000", "warm": "#ffffff", "ink": "#ffffff",
         },
     },
 }

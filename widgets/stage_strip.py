@@ -74,7 +74,7 @@ class StageStrip(Panel[StagesView]):
                 "past": style(look.what, look.ground),
                 "here": style(look.ink, look.what, True),
                 "ahead": style(look.quiet, look.ground),
-                "off": style(look.line, look.ground),
+                "off": style(look.faint, look.ground),
             }[state]
             line.add(text, tone)
         return [line.strip()]

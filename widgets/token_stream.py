@@ -148,7 +148,7 @@ class TokenStream(Panel[TokenStreamView], can_focus=True):
             elif index == view.current:
                 tone = style(look.ink, look.here, True)
             else:
-                tone = style(look.line, look.panel)
+                tone = style(look.faint, look.panel)
             built.add(text, tone + UNDERLINED if index in view.marked else tone)
         return built.strip()
 

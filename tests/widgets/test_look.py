@@ -94,6 +94,9 @@ def test_text_reads_on_its_ground(theme: str, depth: Depth) -> None:
         assert contrast(colours.text, ground) >= 7
         for ink in (colours.quiet, colours.here, colours.what):
             assert contrast(ink, ground) >= 4.5, (ink, ground)
+    if depth != "none":
+        assert contrast(colours.faint, colours.panel) >= 3
+        assert contrast(colours.faint, colours.quiet) >= 1.3
     assert contrast(colours.line, colours.panel) >= 1.4
     for mark in (colours.here, colours.what):
         assert contrast(colours.ink, mark) >= 4.5, mark
