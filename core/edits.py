@@ -7,14 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
 
 from .catalogue import tr
 from .checkpoint.config import ModelConfig
 from .errors import ModelError
+from .plain_numbers import make_plain
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+class _Plain:
+    """An edit whose numbers are Python's own, so that any recording can hold it."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        make_plain(cast("DataclassInstance", self), ModelError)
 
 
 @dataclass(frozen=True, slots=True)
-class AblateHead:
+class AblateHead(_Plain):
     """Zero one head's output before the output projection; its pattern is still computed and recorded."""
 
     layer: int
@@ -24,7 +38,7 @@ class AblateHead:
 
 
 @dataclass(frozen=True, slots=True)
-class AblateMlp:
+class AblateMlp(_Plain):
     """Zero what one layer's MLP adds to the residual stream."""
 
     layer: int
@@ -33,7 +47,7 @@ class AblateMlp:
 
 
 @dataclass(frozen=True, slots=True)
-class ScaleHead:
+class ScaleHead(_Plain):
     """Multiply one head's output by a factor before the output projection."""
 
     layer: int
@@ -44,7 +58,7 @@ class ScaleHead:
 
 
 @dataclass(frozen=True, slots=True)
-class ScaleMlp:
+class ScaleMlp(_Plain):
     """Multiply what one layer's MLP adds to the residual stream by a factor."""
 
     layer: int
@@ -54,7 +68,7 @@ class ScaleMlp:
 
 
 @dataclass(frozen=True, slots=True)
-class PatchHead:
+class PatchHead(_Plain):
     """Put other values in the place of one head's output at one position, before the output projection."""
 
     layer: int
@@ -65,7 +79,7 @@ class PatchHead:
 
 
 @dataclass(frozen=True, slots=True)
-class PatchMlp:
+class PatchMlp(_Plain):
     """Put other values in the place of what one layer's MLP adds to the residual stream at one position."""
 
     layer: int
@@ -75,7 +89,7 @@ class PatchMlp:
 
 
 @dataclass(frozen=True, slots=True)
-class PatchResidual:
+class PatchResidual(_Plain):
     """Put other values in the place of the residual stream after one layer at one position."""
 
     layer: int
@@ -85,7 +99,7 @@ class PatchResidual:
 
 
 @dataclass(frozen=True, slots=True)
-class ForceToken:
+class ForceToken(_Plain):
     """Take token *id* at generated step *step*, whatever the draw says; the random number is still used up."""
 
     step: int
@@ -121,8 +135,9 @@ def check_edit(edit: Edit, config: ModelConfig) -> None:
     if isinstance(edit, Patch):
         check_range(tr("this model has no position {value}", value=edit.position), edit.position, config.positions)
         _check_values(edit.values, config.head_size if isinstance(edit, PatchHead) else config.width)
-    elif (step := edit.step if isinstance(edit, ForceToken) else edit.since) < 0:
-        raise ModelError(tr("step {step} is before the first generated token", step=step))
+    else:
+        step = edit.step if isinstance(edit, ForceToken) else edit.since
+        check_range(tr("no text of this model has a generated token {value}", value=step), step, config.positions + 1)
     if isinstance(edit, ScaleHead | ScaleMlp) and not abs(edit.factor) <= LARGEST_FACTOR:
         raise ModelError(
             tr("{factor} is no factor to scale with", factor=edit.factor),

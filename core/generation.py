@@ -19,7 +19,7 @@ import numpy as np
 from .cache import ActivationCache, Capture
 from .catalogue import tr
 from .editing import first_position
-from .edits import Edit, ForceToken, Lasting, Patch, next_turn
+from .edits import Edit, ForceToken, Lasting, Patch, check_range, next_turn
 from .errors import ModelError
 from .events import (
     ChatRendered,
@@ -34,6 +34,7 @@ from .events import (
     read_only,
 )
 from .models.model import Model
+from .plain_numbers import whole
 from .sampling import Chain, SamplingConfig, SamplingError
 from .trace import ModelFacts, Step, Trace
 
@@ -88,12 +89,13 @@ class Generation(Iterator[Event]):
         self.model = model
         self.max_new_tokens = max_new_tokens
         self.ignore_eos = ignore_eos
-        more_ends = frozenset(id for id in end_ids if 0 <= id < model.config.vocabulary) - {*model.config.eos_ids}
+        more_ends = frozenset(int(id) for id in end_ids if 0 <= id < model.config.vocabulary)
+        more_ends = more_ends.difference(model.config.eos_ids)
         self.end_ids = more_ends.union(model.config.eos_ids)
         self.trace = Trace(
             _facts(model),
             tuple(ids),
-            tuple(added),
+            _positions(added, len(ids)),
             prompt,
             ActivationCache(model.config, len(ids) + max_new_tokens, capture),
             [(0, sampling)],
@@ -134,18 +136,19 @@ class Generation(Iterator[Event]):
     ) -> Generation:
         """A run that shares this one's text before generated *step* and goes its own way from there.
 
-        It takes *token* there, or draws again under other *sampling*; further *edits* hold from there on. Its
+        It takes *token* there, or draws again under other *sampling*; further *edits* hold from there on. Edits
+        that were to begin later, or to force a later token, are left with this run. Its
         events start at the sampling stages of that step: nothing before it is computed again. Raises
         `ModelError` when this run has no such step.
         """
-        trace = self.trace
+        trace, step = self.trace, whole(step)
         if not 0 <= step < len(trace.steps):
             raise ModelError(
                 tr("there is no generated token {step} to branch from", step=step),
                 hint=tr("this run has {count}, counted from 0", count=len(trace.steps)),
             )
         forced = () if token is None else (ForceToken(step, token),)
-        kept = tuple(edit for edit in trace.edits if not (isinstance(edit, ForceToken) and edit.step >= step))
+        kept = tuple(edit for edit in trace.edits if _holds_in_branch(edit, step))
         twin = copy(self)
         twin.trace = replace(
             trace,
@@ -324,6 +327,14 @@ def _check_same(model: Model, trace: Trace) -> None:
         )
 
 
+def _positions(added: Iterable[int], length: int) -> tuple[int, ...]:
+    """*added* as positions of a prompt of that *length*. Raises `ModelError` for one that it has not."""
+    positions = tuple(map(whole, added))
+    for position in positions:
+        check_range(tr("the prompt has no position {value}", value=position), position, length)
+    return positions
+
+
 def _start(model: Model) -> list[int]:
     if model.start_token is None:
         raise ModelError(
@@ -342,6 +353,13 @@ def _shared_positions(trace: Trace, ids: Sequence[int]) -> int:
         return 0
     known, count = trace.token_ids, max(min(trace.cache.length, len(ids) - 1), 0)
     return next((position for position in range(count) if known[position] != ids[position]), count)
+
+
+def _holds_in_branch(edit: Edit, step: int) -> bool:
+    """Whether a branch before generated *step* takes *edit* over: what was to come later in the other text is not."""
+    if isinstance(edit, ForceToken):
+        return edit.step < step
+    return not isinstance(edit, Lasting) or edit.since <= step + 1
 
 
 def _from(edit: Edit, step: int, trace: Trace) -> Edit:

@@ -55,7 +55,7 @@ def softmax_in_place(scores: Floats) -> Floats:
 def mask_future_in_place(scores: Floats, start: int) -> Floats:
     """Set scores [..., n, T] to −inf where a key comes after its query; query row i stands at *start* + i."""
     queries, keys = scores.shape[-2:]
-    if queries > 1:
+    if keys > start + 1:
         future = np.arange(start, keys) > np.arange(start, start + queries)[:, None]  # [n, T − start]
         np.copyto(scores[..., start:], np.float32(-np.inf), where=future)
     return scores

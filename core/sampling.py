@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .catalogue import tr
 from .errors import CutawayError
+from .plain_numbers import make_plain
 
 STAGES = ("raw", "repetition_penalty", "temperature", "top_k", "top_p", "min_p", "final")
 """The seven stages, in the order they run."""
@@ -49,6 +50,7 @@ class SamplingConfig:
     """Where the random numbers start (NumPy's PCG64); None takes a fresh seed and records it."""
 
     def __post_init__(self) -> None:
+        make_plain(self, SamplingError)
         _require("temperature", self.temperature, 0 <= self.temperature < math.inf, tr("0 or more"))
         _require("top_k", self.top_k, self.top_k >= 0, tr("0 (off) or more"))
         _require("top_p", self.top_p, 0 <= self.top_p <= 1, tr("from 0 to 1 (off)"))
@@ -59,9 +61,7 @@ class SamplingConfig:
             0 < self.repetition_penalty < math.inf,
             tr("more than 0 (1 is off)"),
         )
-        _require(
-            "seed", self.seed, self.seed is None or (isinstance(self.seed, int) and self.seed >= 0), tr("0 or more")
-        )
+        _require("seed", self.seed, self.seed is None or 0 <= self.seed < 2**128, tr("from 0 to 2^128 − 1"))
 
     @property
     def is_greedy(self) -> bool:
@@ -352,6 +352,13 @@ def _check_penalised(scores: Scores, where: str | None) -> None:
 def _require(name: str, value: object, holds: bool, expected: str) -> None:
     if not holds:
         raise SamplingError(
-            tr("{name} is {value}", name=name, value=value),
+            tr("{name} is {value}", name=name, value=_written(value)),
             hint=tr("it must be {expected}", expected=expected),
         )
+
+
+def _written(value: object) -> str:
+    """*value* as short as people write it; Python itself writes no number of thousands of digits."""
+    if isinstance(value, int) and value.bit_length() > 128:
+        return tr("too large")
+    return f"{value:g}" if isinstance(value, float) else str(value)

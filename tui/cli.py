@@ -11,7 +11,9 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from errno import EDQUOT, EFBIG, EIO, ENOSPC
 from importlib import import_module
+from io import TextIOWrapper
 from typing import NoReturn
 
 from ..core.catalogue import mark, tr
@@ -51,14 +53,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     What a person can act on becomes one line on stderr; ``--debug`` shows where it came from instead.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _prepare_output()
     if "--debug" not in arguments:  # a damaged model may overflow: that is seen, not printed
         warnings.filterwarnings("ignore", category=RuntimeWarning)
     try:
-        return _dispatch(arguments)
+        try:
+            return _dispatch(arguments)
+        finally:
+            sys.stdout.flush()  # a full disk may show only now
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # whoever read our output has gone; nothing more to say to them
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_output()
         return FAILED
     except Exception as error:
         if "--debug" in arguments:
@@ -85,8 +91,26 @@ def _dispatch(arguments: list[str]) -> int:
     return run(parser.parse_args(rest))
 
 
+def _prepare_output() -> None:
+    """Have somewhere to print to, and print what the output's encoding lacks as escapes."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # it was closed before we began, as a daemon's may be
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for as long as we run
+        elif isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _give_up_output() -> None:
+    """Let what is still to be written go nowhere: it would only fail again as the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _complain_about(error: Exception) -> int:
     """Say what *error* means for a person; return the exit status that goes with it."""
+    if isinstance(error, OSError) and error.errno in (ENOSPC, EFBIG, EDQUOT, EIO) and error.filename is None:
+        _give_up_output()
+        return complain(tr("the output cannot be written: {reason}", reason=error.strerror))
     if isinstance(error, CutawayError):
         complain(str(error))
         return USAGE if isinstance(error, UsageError) else FAILED

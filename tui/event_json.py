@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,18 @@ def event_line(event: Event, *, arrays: bool) -> str:
 def to_json(value: object, indent: int | None = None) -> str:
     """*value* as JSON. It may be read on a terminal, so anything that could steer one is escaped."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
-    if all(line.isprintable() for line in text.split("\n")):
+    if all(line.isprintable() for line in text.split("\n")) and _can_be_written(text):
         return text
     return json.dumps(value, allow_nan=False, indent=indent).replace("\x7f", "\\u007f")
+
+
+def _can_be_written(text: str) -> bool:
+    """Whether the output's encoding has all of *text*."""
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        return encoding.lower() == "utf-8" or bool(text.encode(encoding))
+    except UnicodeEncodeError:
+        return False
 
 
 def _plain(value: Any, arrays: bool) -> Any:

@@ -282,7 +282,7 @@ def test_equal_scalings_of_a_branch_multiply_in_the_next_turn_too(tiny: Model) -
         (AblateHead(-1, 0), "no layer -1"),
         (AblateHead(0, 4), "no head 4; choose from 0 to 3"),
         (AblateMlp(3), "no layer 3"),
-        (AblateMlp(0, since=-1), "step -1 is before the first"),
+        (AblateMlp(0, since=-1), "no text of this model has a generated token -1"),
         (ScaleHead(0, 4, 0.5), "no head 4"),
         (ScaleHead(0, 0, math.nan), "nan is no factor"),
         (ScaleMlp(0, 1e39), "1e\\+39 is no factor to scale with; choose from −1,000,000 to 1,000,000"),
@@ -295,9 +295,22 @@ def test_equal_scalings_of_a_branch_multiply_in_the_next_turn_too(tiny: Model) -
         (PatchResidual(0, 0, (math.inf,) * 48), "no activation has"),
         (ForceToken(0, 97), "no token id 97; choose from 0 to 96"),
         (ForceToken(0, -1), "no token id -1"),
-        (ForceToken(-1, 5), "step -1 is before the first"),
+        (ForceToken(-1, 5), "no text of this model has a generated token -1"),
     ],
 )
 def test_edits_that_point_outside_the_model(edit: Edit, message: str, tiny: Model) -> None:
     with pytest.raises(ModelError, match=message):
         Generation(tiny, PROMPT, edits=[edit])
+
+
+def test_a_branch_leaves_behind_what_was_to_come_later(tiny: Model) -> None:
+    """What holds where it leaves, or from its own next pass on, stays."""
+    edits: list[Edit] = [AblateHead(0, 1), AblateMlp(0, since=3), ScaleHead(0, 0, 2.0, since=5), ForceToken(4, 9)]
+    run = Generation(tiny, PROMPT, SamplingConfig(seed=1), max_new_tokens=8, ignore_eos=True, edits=edits)
+    assert list(run)
+    assert run.branch(1).trace.edits == (edits[0],)
+    assert run.branch(2).trace.edits == tuple(edits[:2])
+    changed = run.branch(3, edits=[AblateMlp(1)])
+    assert list(changed)
+    assert changed.branch(3, token=5).trace.edits == (*edits[:2], AblateMlp(1, since=4), ForceToken(3, 5))
+    assert run.branch(5).trace.edits == tuple(edits)

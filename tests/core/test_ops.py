@@ -137,6 +137,11 @@ def test_mask_of_a_single_query() -> None:
     np.testing.assert_array_equal(ops.mask_future_in_place(np.ones((2, 1, 4), np.float32), 3), np.ones((2, 1, 4)))
 
 
+def test_mask_of_a_single_query_with_keys_after_it() -> None:
+    masked = ops.mask_future_in_place(np.ones((1, 1, 4), np.float32), 1)
+    np.testing.assert_array_equal(masked[0], [[1, 1, -np.inf, -np.inf]])
+
+
 @pytest.mark.parametrize("key_heads", [1, 2, 4])
 def test_neighbouring_query_heads_share_a_key_head(key_heads: int) -> None:
     query, key = random(4, 3, 8), random(key_heads, 5, 8)

@@ -237,7 +237,7 @@ def test_probabilities_of_single_tokens() -> None:
         ({"min_p": -0.5}, "min_p is -0.5"),
         ({"repetition_penalty": 0}, r"repetition_penalty is 0; it must be more than 0 \(1 is off\)"),
         ({"repetition_penalty": math.inf}, "repetition_penalty is inf"),
-        ({"seed": -1}, "seed is -1; it must be 0 or more"),
+        ({"seed": -1}, "seed is -1; it must be from 0 to"),
     ],
 )
 def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:

@@ -219,6 +219,46 @@ def test_a_reader_who_leaves_ends_the_run_quietly(tmp_path: Path) -> None:
     assert told == b""
 
 
+# Where it goes
+
+
+def cutaway(*arguments: str, **rest: Any) -> subprocess.CompletedProcess[bytes]:
+    """The command line in a process of its own."""
+    return subprocess.run([sys.executable, "-P", "-m", "cutaway", *arguments], check=False, timeout=60, **rest)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device here that is always full")
+@pytest.mark.parametrize(
+    "arguments", [["--version"], ["inspect", "tinymind"], ["trace", "--model=tinymind", "--events"]]
+)
+def test_an_output_that_is_full_is_told_in_one_line(arguments: list[str]) -> None:
+    with open("/dev/full", "wb") as full:
+        done = cutaway(*arguments, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert done.stderr.decode().startswith("cutaway: error: the output cannot be written: ")
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="file descriptors are another matter there")
+@pytest.mark.parametrize("closed", [1, 2])
+def test_without_anywhere_to_print_to_a_recording_is_written_all_the_same(tmp_path: Path, closed: int) -> None:
+    path = tmp_path / "run.cutaway"
+    arguments = ["trace", "--model", "tinymind", "--max-new-tokens", "3", "-o", str(path)]
+    done = cutaway(*arguments, preexec_fn=lambda: os.close(closed), capture_output=True)
+    assert done.returncode == 0 and done.stdout == b""
+    assert len(Trace.load(path).steps) == 3
+
+
+def test_what_the_output_s_encoding_lacks_is_escaped() -> None:
+    plain = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = cutaway("inspect", "tinymind", env=plain, capture_output=True)
+    assert done.returncode == 0 and rb"1 layer \xd7 1 head" in done.stdout
+    arguments = ["trace", "--events", "--prompt", "写😀", "--model", "verse", "--max-new-tokens", "1", "--chat"]
+    done = cutaway(*arguments, env=plain, capture_output=True)
+    rendered = json.loads(done.stdout.splitlines()[0])
+    assert done.returncode == 0 and "写😀" in rendered["text"]
+
+
 # inspect
 
 
@@ -282,7 +322,7 @@ def test_selftest_fails_when_an_invariant_does_not_hold(capsys: Output, monkeypa
     assert run("selftest", "--prompt", "A") == 1
     out, err = capsys.readouterr()
     assert "FAILED two and two are five" in out
-    assert err == "cutaway: error: 1 of the invariants do not hold\n"
+    assert err == "cutaway: error: one of the invariants does not hold\n"
 
 
 # what goes wrong

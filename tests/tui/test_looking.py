@@ -93,6 +93,17 @@ async def test_a_late_click_on_help_leaves_what_lies_over_it(open_app: OpenApp) 
         await person.until(lambda: person.app.screen is person.screen)
 
 
+async def test_the_palette_outlives_any_size(open_app: OpenApp) -> None:
+    async with open_app("A dog ran", step=True) as person:
+        await person.press("ctrl+p")
+        await person.until(lambda: isinstance(person.app.screen, CommandPalette))
+        for columns in (4, 1, 6, 3, 80):
+            await person.pilot.resize_terminal(columns, 24)
+            await person.sees()
+        assert isinstance(person.app.screen, CommandPalette)
+        await person.closes()
+
+
 async def test_a_terminal_too_small_keeps_no_picture_of_a_panel(open_app: OpenApp) -> None:
     async with open_app("A dog ran", max_new_tokens=2) as person:
         await person.has_ended()

@@ -1,0 +1,69 @@
+"""Python's own numbers, whatever a caller computed them with.
+
+`argmax`, `unravel_index` and friends give NumPy's, which compare like the others and which no recording can hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .catalogue import mark, tr
+from .errors import CutawayError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+def make_plain(settings: DataclassInstance, error: type[CutawayError]) -> None:
+    """Turn the numbers of a new frozen dataclass into Python's own, each as its field is declared.
+
+    Raises *error* for a value that is no such number.
+    """
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        plain, expected = _KINDS[str(field.type)]
+        try:
+            object.__setattr__(settings, field.name, plain(value))
+        except (TypeError, ValueError, OverflowError) as problem:
+            what = tr("{name} is {value}", name=field.name, value=repr(value)[:40])
+            raise error(what, hint=tr("it must be {expected}", expected=tr(expected))) from problem
+
+
+def whole(value: Any) -> int:
+    """*value* as an int. Raises TypeError where it is no whole number."""
+    return int(index(value))
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, (str, bytes)):
+        raise TypeError(value)
+    return float(value)
+
+
+def _numbers(values: Any) -> tuple[float, ...]:
+    return tuple(map(_number, values))
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(value)
+    return bool(value)
+
+
+def _whole_or_none(value: Any) -> int | None:
+    return None if value is None else whole(value)
+
+
+_KINDS: dict[str, tuple[Callable[[Any], object], str]] = {
+    "int": (whole, mark("a whole number")),
+    "int | None": (_whole_or_none, mark("a whole number, or None")),
+    "float": (_number, mark("a number")),
+    "bool": (_truth, mark("True or False")),
+    "tuple[float, ...]": (_numbers, mark("numbers")),
+}
+"""What makes the numbers of a field plain, by how it is declared, and what it takes."""
