@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,9 @@ for name in [name for name in os.environ if name.startswith(SPOKEN)]:
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
 if constants := sys.modules.get("textual.constants"):  # a pytest plugin was quicker; it reads the variables once
     importlib.reload(constants)
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background: what a test starts would ignore it too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 configuration.set_hypothesis_home_dir(Path(__file__).parents[1] / ".pytest_cache" / "hypothesis")
 settings.register_profile(

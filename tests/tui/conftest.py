@@ -116,7 +116,13 @@ class Person:
         await self.until(lambda: words in self.notice)
 
     async def has_pictures(self, count: int) -> None:
-        await self.until(lambda: len(list(self.folder.glob("*.svg"))) == count)
+        """Wait until that many are there, and nothing that one of them was written to at first."""
+
+        def there() -> bool:
+            suffixes = [path.suffix for path in self.folder.iterdir()]
+            return suffixes == [".svg"] * count
+
+        await self.until(there)
 
     async def rests(self) -> None:
         """Wait until nothing is under way, and every panel is about the place that is looked at."""

@@ -18,6 +18,7 @@ import pytest
 
 from cutaway.core import Trace
 from cutaway.tui.cli import COMMANDS, main
+from tests.patience import PATIENCE
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 BROKEN = sorted(path.name for path in (DATA / "broken_models").iterdir())
@@ -199,7 +200,7 @@ def test_an_interrupted_trace_saves_what_there_is(tmp_path: Path, number: int) -
                 break
         rest = process.stdout.read()
         told = process.stderr.read()
-        assert process.wait(20) == 130
+        assert process.wait(PATIENCE) == 130
     assert "Traceback" not in told and "(stopped)" in told
     steps = (seen + re.findall('{"event": "(TokenChosen)"', rest)).count("TokenChosen")
     trace = Trace.load(path)
@@ -215,7 +216,7 @@ def test_a_reader_who_leaves_ends_the_run_quietly(tmp_path: Path) -> None:
         assert process.stdout.readline()
         process.stdout.close()
         told = process.stderr.read()
-        assert process.wait(20) == 1
+        assert process.wait(PATIENCE) == 1
     assert told == b""
 
 

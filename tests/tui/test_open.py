@@ -25,6 +25,7 @@ from cutaway.widgets.candidate_bars import CandidateBars
 from cutaway.widgets.embedding_strips import EmbeddingStrips
 from cutaway.widgets.layer_table import LayerTable
 from cutaway.widgets.sampling_stages import SamplingStages
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from tests.tui.conftest import OpenApp, Person
@@ -270,7 +271,7 @@ def opened(path: Path, *options: str) -> subprocess.CompletedProcess[bytes]:
     assert pty
     return subprocess.run(
         [sys.executable, "-P", "-c", script, str(path), *options],
-        stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False,
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from textual.widgets import Static, TextArea
 
 from cutaway.tui.prompt_screen import PromptScreen
 from cutaway.widgets.token_stream import TokenStream
+from tests.patience import PATIENCE
 
 if TYPE_CHECKING:
     from tests.tui.conftest import OpenApp, Person
@@ -125,7 +126,7 @@ async def test_enter_waits_until_the_prompt_is_known_to_fit(open_app: OpenApp, m
         count = editor.count
 
         def count_late(text: str) -> list[int]:
-            assert counted.wait(20)
+            assert counted.wait(PATIENCE)
             return count(text)
 
         editor.count = count_late

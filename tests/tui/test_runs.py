@@ -11,6 +11,7 @@ from cutaway.core import Generation, SamplingConfig
 from cutaway.core.models.model import Model
 from cutaway.tui.runner import Ready, Runner
 from cutaway.tui.runs import MOST_RUNS, Run, Runs
+from tests.patience import PATIENCE
 
 
 def a_run(model: Model) -> Generation:
@@ -44,7 +45,7 @@ def runs(fable: Model) -> Runs:
 @pytest.mark.parametrize("way", ["each from the last", "all from the first", "other prompts"])
 def test_what_is_let_go_is_gone(way: str, runs: Runs, fable: Model) -> None:
     """However long somebody goes on: no run that is kept holds one that is not."""
-    sources = [ref(runs.all[0].source)]
+    sources, threads = [ref(runs.all[0].source)], []
     first = runs.all[0]
     for token in range(100, 100 + 2 * MOST_RUNS):
         if way == "other prompts":
@@ -52,9 +53,11 @@ def test_what_is_let_go_is_gone(way: str, runs: Runs, fable: Model) -> None:
         else:
             run = forked(runs, first if way == "all from the first" else runs.all[-1], token)
         sources.append(ref(run.source))
+        threads += [run.runner._thread] if run.runner._thread.ident else []
     runs.cancel()
-    for thread in [run.runner._thread for run in runs.all if run.runner._thread.ident]:
-        thread.join(5)
+    for thread in threads:  # those of the runs that were let go are on their way out as well
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
     del run, first
     gc.collect()
     alive = [source() for source in sources if source() is not None]

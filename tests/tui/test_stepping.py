@@ -349,7 +349,8 @@ async def test_any_walk_writes_the_tokens_of_a_free_run(open_app: OpenApp, tiny:
                 await person.rests()
             presses += 1
             assert presses < 400
-            assert [step.id for step in person.trace.steps] == ids[: len(person.trace.steps)]
+            written = [step.id for step in person.trace.steps]  # the engine may go on while this is looked at
+            assert written == ids[: len(written)]
         assert [step.id for step in person.trace.steps] == ids
 
 

@@ -26,16 +26,29 @@ from tests.patience import PATIENCE
 
 CUTAWAY = (sys.executable, "-P", "-m", "cutaway")
 
+PATIENT = """
+import sys
+from cutaway.tui import cli, screen
+from cutaway.widgets import notice_line
+notice_line.SAID_SECONDS = screen.SECONDS = 1000.0
+sys.exit(cli.main())
+"""
+
+LASTING = (sys.executable, "-P", "-c", PATIENT)
+"""The same, but what was said stays until something else is said, and the words of the first launch until a key."""
+
 
 class Terminal:
     """A terminal with a program in it: its screen, and every byte that was sent to it."""
 
-    def __init__(self, command: Sequence[str], home: Path, *, stdin: bytes | None = None) -> None:
+    def __init__(
+        self, command: Sequence[str], home: Path, *, size: tuple[int, int] = (100, 30), stdin: bytes | None = None
+    ) -> None:
         self.raw = b""
-        self.screen = pyte.Screen(100, 30)
+        self.screen = pyte.Screen(*size)
         self._stream = pyte.ByteStream(self.screen)
         self._master, slave = os.openpty()
-        self.resize(100, 30)
+        self.resize(*size)
         environment = {
             name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "LANG", "LC_ALL")
         }
@@ -124,8 +137,8 @@ def open_terminal(tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
     """A function that runs a command in a terminal of its own."""
     opened: list[Terminal] = []
 
-    def start(command: Sequence[str], **rest: bytes) -> Terminal:
-        opened.append(Terminal(command, tmp_path, **rest))
+    def start(command: Sequence[str], *, stdin: bytes | None = None) -> Terminal:
+        opened.append(Terminal(command, tmp_path, stdin=stdin))
         return opened[-1]
 
     yield start
@@ -145,7 +158,7 @@ def assert_given_back(raw: bytes) -> None:
 
 
 def test_a_session_from_start_to_end(open_terminal: Open, tmp_path: Path) -> None:
-    terminal = open_terminal([*CUTAWAY, "--seed", "1", "--max-new-tokens", "400"])
+    terminal = open_terminal([*LASTING, "--seed", "1", "--max-new-tokens", "400"])
     terminal.shows("fable", "Once·upon·a·time", "attention · layer 2 head 4", "▶ at most 8/s")
     terminal.comes_to(2)
     terminal.type(" ")
@@ -182,6 +195,7 @@ def test_a_hostile_prompt_reaches_no_terminal_raw(open_terminal: Open) -> None:
     terminal.type("\x1b[200~pasted \x1b]0;worse\x07 \u202e\u009b\x1b[201~")
     terminal.shows("pasted")
     terminal.type("\r")
+    terminal.until(lambda: "enter runs it" not in terminal.text)
     terminal.shows("the run is at its end", "worse")
     terminal.type("q")
     assert terminal.status() == 0

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("fcntl", reason="there are no pseudo-terminals here")
 
 from cutaway.core import Generation, SamplingConfig, load_model
-from tests.tui.test_terminal import CUTAWAY, Terminal, assert_given_back
+from tests.tui.test_terminal import LASTING, Terminal, assert_given_back
 
 TRUECOLOR = re.compile(rb"[34]8;2;")
 INDEXED = re.compile(rb"[34]8;5;")
@@ -29,9 +29,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
     def begin(*arguments: str, size: tuple[int, int] = (100, 30), **environment: str) -> Terminal:
         words = [f"{name}={value}" for name, value in environment.items()]
-        command: Sequence[str] = ["env", *words, *CUTAWAY, *arguments]
-        opened.append(Terminal(command, tmp_path))
-        opened[-1].resize(*size)
+        command: Sequence[str] = ["env", *words, *LASTING, *arguments]
+        opened.append(Terminal(command, tmp_path, size=size))
         return opened[-1]
 
     yield begin
@@ -70,6 +69,12 @@ def leaves_unsaid(terminal: Terminal, words: str) -> None:
     terminal.until(lambda: words not in terminal.text)
 
 
+def says_hello_no_more(terminal: Terminal) -> None:
+    """Send away the words of the first launch, by a key that does nothing else: escape might join what comes after."""
+    terminal.type("x")
+    leaves_unsaid(terminal, "stops it")
+
+
 def test_a_pass_stage_by_stage(start: Start) -> None:
     terminal = start("--step", "--seed", "1", "--prompt", "A dog ran")
     terminal.shows("paused", "A·dog·ran")
@@ -77,6 +82,7 @@ def test_a_pass_stage_by_stage(start: Start) -> None:
         "the prompt is", "becomes", "query", "answers most", "the mask hides", "shares that add up to 1.0000",
         "the values by their shares", "output matrix", "the MLP of layer 0", "after layer 0 the stream of",
     ):  # fmt: skip
+        assert words not in terminal.text
         terminal.type(".")
         terminal.shows(words, "inside token 0 · 1/64")
     terminal.type("l")
@@ -102,7 +108,7 @@ def test_a_candidate_is_taken_and_walked_away_from(start: Start) -> None:
     terminal.type("w")
     terminal.shows("text 1 of 2", "◂ drawn")
     terminal.type("W0")
-    terminal.shows("text 2 of 2", "attention")
+    terminal.shows("text 2 of 2", "attention", "▸")
     terminal.type("\x1b")
     terminal.until(lambda: "▸" not in terminal.text)
     terminal.type(" ")
@@ -143,6 +149,7 @@ def test_sampling_is_tried_and_applied(start: Start) -> None:
 def test_views_are_clicked(start: Start) -> None:
     terminal = start("--seed", "1", "--prompt", "A dog ran", "--max-new-tokens", "4")
     terminal.shows("the run is at its end", "4 heads", "5 layers")
+    says_hello_no_more(terminal)
     click(terminal, "5 layers")
     terminal.shows("likeliest next", "0 all")
     click(terminal, "4 heads")
@@ -162,9 +169,8 @@ def test_views_are_clicked(start: Start) -> None:
 def test_the_first_launch_says_hello_and_the_second_does_not(start: Start) -> None:
     for words in ("stops it, and lets it go on", ""):
         terminal = start("--seed", "1", "--step", "--prompt", "A dog ran")
-        terminal.shows("paused", "A·dog·ran")
+        terminal.shows("paused", "A·dog·ran", words)
         if words:
-            terminal.shows(words)
             terminal.type("n")
         assert words or "stops it" not in terminal.text
         leaves_unsaid(terminal, "stops it")
@@ -196,7 +202,7 @@ def hues(raw: bytes) -> set[bytes]:
 def test_without_colorterm_256_colours_are_enough(start: Start) -> None:
     terminal = start("--seed", "1", "--prompt", "A dog ran", "--max-new-tokens", "4")
     terminal.shows("the run is at its end")
-    terminal.type("\x1b")  # the words of the first launch go with any key
+    says_hello_no_more(terminal)
     terminal.shows(*WORDS)
     assert INDEXED.search(terminal.raw) and not TRUECOLOR.search(terminal.raw)
     assert all(front != back for front, back in shades(terminal))
@@ -207,7 +213,7 @@ def test_without_colorterm_256_colours_are_enough(start: Start) -> None:
 def test_with_colorterm_there_are_all_colours(start: Start) -> None:
     terminal = start("--seed", "1", "--prompt", "A dog ran", "--max-new-tokens", "2", COLORTERM="truecolor")
     terminal.shows("the run is at its end")
-    terminal.type("\x1b")  # the words of the first launch go with any key
+    says_hello_no_more(terminal)
     terminal.shows(*WORDS)
     assert TRUECOLOR.search(terminal.raw)
     leave(terminal)
@@ -218,7 +224,7 @@ def test_no_color_is_obeyed_and_the_map_is_legible(start: Start, colorterm: str)
     """Black, white and greys are all that is sent; weights are told apart by their glyphs, the cursor by its marks."""
     terminal = start("--seed", "1", "--prompt", "A dog ran", "--max-new-tokens", "4", NO_COLOR="1", COLORTERM=colorterm)
     terminal.shows("the run is at its end")
-    terminal.type("\x1b")  # the words of the first launch go with any key
+    says_hello_no_more(terminal)
     terminal.shows(*WORDS)
     top = next(y for y, row in enumerate(terminal.screen.display) if "╭─ 2 attention" in row)
     width = terminal.screen.display[top].index("╮")

@@ -2,17 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from time import monotonic
 
 import pytest
 from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.strip import Strip
 
+from cutaway.widgets import notice_line
 from cutaway.widgets.drawable import cell_width
 from cutaway.widgets.key_line import KeyHint, KeyLine, KeysView
 from cutaway.widgets.notice_line import NoticeLine, NoticeView
 from cutaway.widgets.stage_strip import StageStrip, StagesView
 from cutaway.widgets.title_line import Part, TitleLine, TitleView, Tone
+from tests.patience import PATIENCE
 
 Check = Callable[[Sequence[Strip], int], None]
 
@@ -167,6 +170,38 @@ def test_a_notice_takes_its_short_form_or_is_clipped(width: int, check_rows: Che
     [row] = NoticeLine().draw(NoticeView(text), width, 1)
     check_rows([row], width)
     assert row.text.strip() == text or row.text.strip().endswith("…")
+
+
+class NoticeApp(App[None]):
+    """A line that says things."""
+
+    def compose(self) -> ComposeResult:
+        yield NoticeLine()
+
+
+async def test_what_was_said_stays_for_a_while_and_what_is_to_last_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, now, said = (NoticeView(text) for text in ("token 1", "token 2", "saved"))
+    app = NoticeApp()
+    async with app.run_test(size=(40, 3)) as pilot:
+        line = app.query_one(NoticeLine)
+        line.idle(before)
+        monkeypatch.setattr(notice_line, "SAID_SECONDS", 1000.0)
+        line.say(said)
+        line.idle(now)
+        await pilot.pause()
+        assert line.view == said
+        monkeypatch.setattr(notice_line, "SAID_SECONDS", 0.01)
+        line.say(said)
+        deadline = monotonic() + PATIENCE
+        while line.view != now:
+            assert monotonic() < deadline
+            await pilot.pause(0.01)
+        line.say(said)
+        line.say(said, lasting=True)
+        await pilot.pause(0.1)
+        assert line.view == said
+        line.hush()
+        assert line.view == now
 
 
 HINTS = KeysView(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 import struct
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import thread_time
 from typing import Any
 
 import gguf
@@ -17,6 +17,7 @@ import pytest
 from cutaway.core import ModelError
 from cutaway.core.checkpoint.gguf.checkpoint import open_gguf
 from cutaway.core.checkpoint.gguf.reader import read_gguf
+from tests.soon import soon
 
 Write = Callable[..., Path]
 
@@ -39,10 +40,8 @@ FIELDS: dict[str, Any] = {
 @contextmanager
 def refused(match: str = "") -> Iterator[None]:
     """It raises a `ModelError` of one line, and soon."""
-    start = time.perf_counter()
-    with pytest.raises(ModelError, match=match) as caught:
+    with soon(), pytest.raises(ModelError, match=match) as caught:
         yield
-    assert time.perf_counter() - start < 1
     assert "\n" not in str(caught.value)
 
 
@@ -67,14 +66,22 @@ def test_fields_and_tensors(write_gguf: Write) -> None:
 
 
 def test_a_large_vocabulary_is_read_at_once(write_gguf: Write) -> None:
-    """The package's own reader takes seconds for it."""
-    words = [f"word{number}" for number in range(200_000)]
-    path = write_gguf({"tokens": words, "types": [1] * len(words), "scores": [0.5] * len(words)}, TENSORS)
-    start = time.perf_counter()
+    """The package's own reader takes seconds for it; here it is given the hundredth part."""
+    words = [f"word{number}" for number in range(50_000)]
+
+    def written(count: int) -> Path:
+        return write_gguf({"tokens": words[:count], "types": [1] * count, "scores": [0.5] * count}, TENSORS)
+
+    few = written(len(words) // 100)
+    begun = thread_time()
+    gguf.GGUFReader(few)
+    hundredth = thread_time() - begun
+    path = written(len(words))
+    begun = thread_time()
     header = read_gguf(path)[1]
     assert header["tokens"] == words
     assert header["types"] == [1] * len(words)
-    assert time.perf_counter() - start < 1
+    assert thread_time() - begun < 10 * hundredth
 
 
 def test_an_empty_list_and_a_list_at_the_end(write_gguf: Write) -> None:
@@ -107,12 +114,11 @@ def test_damaged_headers_are_refused_or_read(write_gguf: Write) -> None:
         for _ in range(choose.choice((1, 1, 4))):
             changed[choose.randrange(first)] = choose.choice((0, 1, 0x7F, 0x80, 0xFF, choose.randrange(256)))
         path.write_bytes(changed)
-        begun = time.perf_counter()
-        try:
-            dict(read_gguf(path)[1])
-        except ModelError as error:
-            assert "\n" not in str(error)
-        assert time.perf_counter() - begun < 1
+        with soon():
+            try:
+                dict(read_gguf(path)[1])
+            except ModelError as error:
+                assert "\n" not in str(error)
 
 
 HUGE = 2**62
