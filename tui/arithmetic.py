@@ -1,17 +1,51 @@
-"""How the number under the cursor comes about, written out with the numbers it is made of."""
+"""How the number under the cursor comes about, written out with the numbers it is made of.
+
+Every function gives a sentence, and after it the same in fewer words.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from ..core.attention_stages import attention_rows, attention_scores, head_vectors
 from ..core.catalogue import tr
-from ..widgets.attention_map import AttentionView
+from ..widgets.attention_map import AttentionMap, AttentionView
+from ..widgets.candidate_bars import CandidateBars, CandidatesView
+from ..widgets.embedding_strips import EmbeddingStrips, EmbeddingView
+from ..widgets.layer_table import LayersView, LayerTable
 from ..widgets.numbers import Number, percent
+from ..widgets.panel import Panel
+from ..widgets.sampling_stages import SamplingStages, SamplingView
+from ..widgets.token_stream import TokenStream, TokenStreamView
+from .cursor import Cursor
 from .moment import Moment
+from .stages import Place
+
+Told = tuple[str, str]
 
 
-def weight_arithmetic(moment: Moment, view: AttentionView) -> str:
+def arithmetic(panel: Panel[Any], moment: Moment, cursor: Cursor, place: Place) -> Told | None:
+    """The arithmetic of what *panel* has under the cursor; None where there is no number."""
+    match panel, panel.view if panel.display else None:
+        case AttentionMap(), AttentionView() as view if view.seen(view.query):
+            return weight_arithmetic(moment, view)
+        case CandidateBars(), CandidatesView() as bars:
+            return share_arithmetic(moment, bars.step, bars.rows[bars.pointed].id)
+        case SamplingStages(), SamplingView():
+            draw = moment.draw(place.step)
+            return share_arithmetic(moment, place.step, draw.id) if draw else None
+        case LayerTable(), LayersView() as layers:
+            return lens_arithmetic(layers)
+        case EmbeddingStrips(), EmbeddingView() as strips if strips.parts:
+            return dimension_arithmetic(strips)
+        case TokenStream(), TokenStreamView():
+            return surprise_arithmetic(moment, cursor.cell[0] if cursor.cell else moment.positions(place))
+    return None
+
+
+def weight_arithmetic(moment: Moment, view: AttentionView) -> Told:
     """A cell of the attention map: from the product of query and key to the share that softmax makes of it."""
     trace, layer, head, query, key = moment.trace, view.layer, view.head, view.query, view.key
     q, _, _ = head_vectors(trace, layer, head, query, query + 1)
@@ -20,19 +54,19 @@ def weight_arithmetic(moment: Moment, view: AttentionView) -> str:
     scale = trace.model.config.attention_scale(layer)
     product = float(q[0].astype(np.float64) @ k[0].astype(np.float64))
     words: dict[str, object] = {"product": Number(product), "scale": scale, "score": Number(product * scale)}
+    score = tr("q·k {product:.3f} × {scale:.4f} = {score:.3f}", **words)
     if key > query:
-        return tr("q·k {product:.3f} × {scale:.4f} = {score:.3f}; the mask hides it: the key comes later", **words)
+        return tr("{score}; the mask hides it: the key comes later", score=score), score
     if view.kind != "weights":
-        return tr("q·k {product:.3f} × {scale:.4f} = {score:.3f}", **words)
+        return score, score
     words |= {"best": Number(scores.max()), "sum": float(np.exp(scores - scores.max()).sum())}
     words["weight"] = float(attention_rows(trace, layer, head, query, query + 1)[0, key])
-    return tr(
-        "q·k {product:.3f} × {scale:.4f} = {score:.3f}; e^({score:.3f} − {best:.3f}) / {sum:.3f} = {weight:.4f}",
-        **words,
-    )
+    share = tr("e^({score:.3f} − {best:.3f}) / {sum:.3f} = {weight:.4f}", **words)
+    whence = tr("{best:.3f} is the largest score, {sum:.3f} the sum over all keys", **words)
+    return f"{score}; {share}; {whence}", f"{score}; {share}"
 
 
-def share_arithmetic(moment: Moment, step: int, id: int) -> str | None:
+def share_arithmetic(moment: Moment, step: int, id: int) -> Told | None:
     """A candidate: from its score to its share before and after the stages. None before there are scores."""
     draw = moment.draw(step)
     if draw is None:
@@ -46,4 +80,36 @@ def share_arithmetic(moment: Moment, step: int, id: int) -> str | None:
         "raw": percent(float(table.raw[row])),
         "final": percent(float(table.final[row])),
     }
-    return tr("‹{token}›: e^({score:.3f} − {sum:.3f}) = {raw} before the stages, {final} after them", **words)
+    share = tr("‹{token}›: e^({score:.3f} − {sum:.3f}) = {raw} before the stages, {final} after them", **words)
+    return tr("{share}; {sum:.3f} is log Σ e^score over all tokens", share=share, **words), share
+
+
+def dimension_arithmetic(view: EmbeddingView) -> Told:
+    """A dimension of the embedding: its number in every part, and in their sum."""
+    parts = [f"{name} {Number(values[view.looked_at]):.6f}" for name, values in view.parts]
+    told = " = ".join([" + ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]
+    told = tr("dimension {dimension}: {sum}", dimension=view.looked_at, sum=told)
+    return tr("‹{token}›, {told}", token=view.token, told=told), told
+
+
+def lens_arithmetic(view: LayersView) -> Told | None:
+    """A layer of the lens: whence its likeliest token. None where the pass has not come to it."""
+    row = view.rows[view.layer]
+    if not row.best or row.norm is None:
+        return None
+    token, share = row.best[0]
+    words = {"layer": row.name, "length": row.norm, "token": token, "share": percent(share)}
+    told = tr(
+        "{layer}: softmax of the head on its stream, evened out by the last norm, gives ‹{token}› {share}", **words
+    )
+    return tr("{told}; the stream is {length:.2f} long", told=told, **words), told
+
+
+def surprise_arithmetic(moment: Moment, index: int) -> Told | None:
+    """A token of the text: how unexpected it was. None where that is not known."""
+    bits = moment.cells[index].surprisal if index < len(moment.cells) else None
+    if bits is None:
+        return None
+    words = {"token": moment.label(index), "share": f"{2.0**-bits:.4g}", "bits": Number(bits)}
+    told = tr("‹{token}›: −log₂ {share} = {bits:.2f} bits of surprise", **words)
+    return tr("{told}; {share} is what the model gave it before it was there", told=told, **words), told

@@ -219,7 +219,7 @@ def _sampled(moment: Moment, draw: Draw, name: str) -> str:
         return tr("softmax makes shares of the scores: ‹{token}› has {share}", token=best, share=now)
     if name == "final":
         return trn(
-            "one token is left, with all of it: ‹{token}›",
+            "1 token is left, evened up to 100 %: ‹{token}›",
             "{count} tokens are left, evened up to 100 %; ‹{token}› leads with {share}",
             share.left, token=best, share=now,
         )  # fmt: skip

@@ -26,8 +26,8 @@ NOTES = {
 """What to know of an embedded model before believing anything it says."""
 
 _BEFORE, _AFTER = ("tokens", "embedding"), ("norm", "logits", *SAMPLING[1:-1], "draw")
-"""Stages of the strip before and after the layers. The shares before the filters and after them are part of their
-neighbours there."""
+"""Stages of the strip before and after the layers. The shares before the filters and after them take the place of
+their neighbours while one is at them."""
 _JOINED = {"raw": "logits", "final": "draw"}
 
 
@@ -123,4 +123,6 @@ def stages_view(run: Run, settings: SamplingConfig, place: Place | None) -> Stag
     shown = [stage_name(name) if name in NAMES else name for name in names]
     if place is not None and (stage := run.moment.stages.all[place.stage]).layer is not None:
         shown[current] = f"L{stage.layer} {stage_name(stage.name)}"
+    elif place is not None and stage.name in _JOINED:
+        shown[current] = stage_name(stage.name)
     return StagesView(tuple(shown), range(len(_BEFORE), len(_BEFORE) + layers), current, off)

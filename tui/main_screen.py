@@ -13,7 +13,7 @@ from textual.strip import Strip
 
 from ..core.catalogue import tr
 from ..core.errors import CutawayError
-from ..widgets.attention_map import AttentionMap, AttentionView
+from ..widgets.attention_map import AttentionMap
 from ..widgets.candidate_bars import CandidateBars
 from ..widgets.drawable import drawable
 from ..widgets.embedding_strips import EmbeddingStrips
@@ -24,7 +24,7 @@ from ..widgets.panel import Panel
 from ..widgets.picture import screen_lines
 from ..widgets.stage_strip import StageStrip
 from ..widgets.token_stream import TokenStream
-from .arithmetic import share_arithmetic, weight_arithmetic
+from .arithmetic import arithmetic
 from .captions import caption, picture_name
 from .choosing import Choosing
 from .headlines import strip_stage
@@ -49,14 +49,13 @@ class MainScreen(Stepping, Choosing, Prompting):
         short: str
 
     def action_arithmetic(self) -> None:
-        """Write out how the number under the cursor comes about."""
-        moment, view = self.moment, self.query_one(AttentionMap).view
-        sentence = None
-        if moment and isinstance(self.focused, CandidateBars) and (bars := self.focused.view):
-            sentence = share_arithmetic(moment, bars.step, bars.rows[bars.pointed].id)
-        elif moment and isinstance(view, AttentionView) and view.seen(view.query):
-            sentence = weight_arithmetic(moment, view)
-        self.say(sentence or tr("there is no number under the cursor: point at a cell or a candidate"), lasting=True)
+        """Write out how the number under the cursor comes about: of the panel that keys are in, or of attention."""
+        panel = self._panel_in_focus() or self.query_one(AttentionMap)
+        told = arithmetic(panel, self.moment, self.cursor, self.place) if self.moment and self.place else None
+        if told:
+            self.say(told[0], short=told[1], lasting=True)
+        else:
+            self.say(tr("there is no number under the cursor: point at a cell, a candidate, a token"))
 
     def action_view(self, name: str) -> None:
         """Show a panel alone, or all of them again."""

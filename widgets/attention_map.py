@@ -137,13 +137,7 @@ class AttentionMap(Pointing[AttentionView | VectorsView], can_focus=True):
     def titles(self, view: AttentionView | VectorsView | None) -> tuple[str, str]:
         if view is None:
             return tr("attention"), ""
-        place = {"layer": view.layer, "head": view.head}
-        narrow = self.inner_size.width < 46
-        title = (
-            tr("attention · L{layer} H{head}", **place)
-            if narrow
-            else tr("attention · layer {layer} head {head}", **place)
-        )
+        title = self._title(view.layer, view.head)
         if isinstance(view, VectorsView):
             return f"{title} · {view.stage}", ""
         pool = Layout.of(len(view.labels), *self.inner_size).pool
@@ -159,6 +153,15 @@ class AttentionMap(Pointing[AttentionView | VectorsView], can_focus=True):
             view.kind
         ]
         return f"{title} · {stage}" if stage else title, note
+
+    def _title(self, layer: int, head: int | None) -> str:
+        """What is looked at: a head of a layer, or all of them."""
+        place, narrow = {"layer": layer, "head": head}, self.inner_size.width < 46
+        if head is None:
+            return tr("attention · L{layer}", **place) if narrow else tr("attention · layer {layer}", **place)
+        if narrow:
+            return tr("attention · L{layer} H{head}", **place)
+        return tr("attention · layer {layer} head {head}", **place)
 
     def _part(self, view: AttentionView, note: str) -> str:
         """Which queries are in sight, and *note* where there is room for it too."""
@@ -354,7 +357,7 @@ def _pair(view: AttentionView, cells: int) -> str:
 
 def _placed(view: AttentionView, position: int, cells: int) -> str:
     """A token with its position, as far as *cells* columns have room: tokens may stand in a text many times."""
-    number = f" {position}"
+    number = f"@{position}"
     label = view.labels[position]
     return f"{clip(label, cells - len(number))}{number}" if cells > len(number) + 1 else clip(label, cells)
 

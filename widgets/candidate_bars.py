@@ -62,6 +62,8 @@ class CandidatesView:
     """The sampling settings, in words."""
     pointed: int = 0
     """Index of the row that keys are at."""
+    changed: bool = False
+    """Whether the settings are only tried."""
 
 
 class CandidateBars(Panel[CandidatesView], can_focus=True):
@@ -91,9 +93,10 @@ class CandidateBars(Panel[CandidatesView], can_focus=True):
         return max(self.inner_size.height - 2, 1)
 
     def titles(self, view: CandidatesView | None) -> tuple[str, str]:
+        title = tr("next token · preview") if view and view.changed else tr("next token")
         if view and self.in_focus:
-            return tr("next token"), tr("enter takes it · esc leaves")
-        return tr("next token"), view.settings if view else ""
+            return title, tr("enter takes it · esc leaves")
+        return title, view.settings if view else ""
 
     def draw(self, view: CandidatesView, width: int, height: int) -> list[Strip]:
         columns = _Columns.fitting(width, view)
@@ -159,7 +162,8 @@ class CandidateBars(Panel[CandidatesView], can_focus=True):
         line = self._line(cells).add(fit(text, columns.rank + 1 + columns.token, "right"), quiet)
         if columns.raw:
             line.gap(1).add(fit(percent(view.others_raw), PERCENT, "right"), quiet)
-        return line.gap(1).add(fit(percent(view.others_share), PERCENT, "right"), quiet).strip()
+        share = percent(view.others_share) if view.others_share else "–"
+        return line.gap(1).add(fit(share, PERCENT, "right"), quiet).strip()
 
 
 NOTE = 7

@@ -25,7 +25,8 @@ class VectorsView:
     """Vectors of one head, or of all heads together, for the n positions in sight."""
 
     layer: int
-    head: int
+    head: int | None
+    """None where they are of all heads together."""
     stage: str
     """What they are, as the title says it."""
     blocks: tuple[tuple[str, NDArray[np.float32]], ...]
@@ -37,6 +38,14 @@ class VectorsView:
     """Position that is looked at."""
     note: str = ""
     """Why a block is missing, if one is."""
+    apart: bool = False
+    """Whether each block has a scale of its own, as what they hold is not alike; else one is for all."""
+
+    @property
+    def limits(self) -> list[float]:
+        """The magnitude at the end of each block's scale."""
+        largest = [float(np.abs(values).max(initial=0.0)) for _, values in self.blocks]
+        return largest if self.apart else [max(largest)] * len(largest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +86,16 @@ def draw_blocks(view: VectorsView, width: int, height: int, look: Look) -> list[
     if not view.blocks:
         return centred(view.note, width, height, look)
     layout = BlockLayout.of(tuple(values.shape[1] for _, values in view.blocks), width)
-    limit = max(float(np.abs(values).max(initial=0.0)) for _, values in view.blocks)
     levels = [
         signed_levels_of(pooled_signed(values, pool), limit)
-        for (_, values), pool in zip(view.blocks, layout.pools, strict=True)
+        for (_, values), pool, limit in zip(view.blocks, layout.pools, view.limits, strict=True)
     ]
     rows = [_names(view, layout, width, look)]
     for row in range(len(view.blocks[0][1])):
         rows.append(_row(view, row, [block[row] for block in levels], layout, width, look))
     blank = Line(width, style(look.text, look.panel)).strip()
     rows = [*rows, *[blank] * height][: height - LEGEND_ROWS]
-    return [*rows, _legend(limit, layout, width, look), _lengths(view, width, look)]
+    return [*rows, _legend(view, layout, width, look), _lengths(view, width, look)]
 
 
 def _names(view: VectorsView, layout: BlockLayout, width: int, look: Look) -> Strip:
@@ -110,12 +118,18 @@ def _row(
     return line.strip()
 
 
-def _legend(limit: float, layout: BlockLayout, width: int, look: Look) -> Strip:
-    quiet = style(look.quiet, look.panel)
-    line = Line(width, quiet).gap(1).add(f"−{limit:.2f} ")
-    line.paint(scale(min(16, max(width // 5, 4)), look, signed=True)).add(f" {limit:.2f}")
+def _legend(view: VectorsView, layout: BlockLayout, width: int, look: Look) -> Strip:
+    """The scale and its ends, each block's where they have their own."""
+    limits, line = view.limits, Line(width, style(look.quiet, look.panel)).gap(1)
+    line.add("− " if view.apart else f"−{limits[0]:.2f} ")
+    line.paint(scale(min(16, max(width // 5, 4)), look, signed=True))
+    line.add(" +" if view.apart else f" {limits[0]:.2f}")
+    for (name, _), limit in zip(view.blocks, limits, strict=True) if view.apart else ():
+        text = f"{name} ±{limit:.2f}"
+        line.gap(2).add(text if cell_width(text) + 2 < line.room else "")
     if (pool := max(layout.pools)) > 1:
-        line.gap(2).add(tr("1 cell = {count} numbers, the largest", count=pool))
+        text = tr("1 cell = {count} numbers, the largest", count=pool)
+        line.gap(2).add(text if cell_width(text) + 2 < line.room else "")
     return line.strip()
 
 

@@ -189,7 +189,8 @@ def expected_sampling(run: Run, moment: Moment, step: int, name: str) -> Said:
     if name == "raw":
         return Said([moment.name(best)], [lead])
     if name == "final":
-        return Said([moment.name(best)], [f"{np.count_nonzero(shares):,}", "100", lead])
+        left = np.count_nonzero(shares)
+        return Said([moment.name(best)], [f"{left:,}", "100", *([lead] if left > 1 else [])])
     if not stage.active:
         return Said([], [])
     before = stages[at - 1]

@@ -111,7 +111,7 @@ def test_layer_head_and_step_are_obeyed(export: Export, run: Generation) -> None
         row = attention_rows(run.trace, layer, head, query, query + 1)[0]
         ids = run.trace.token_ids
         key = int(row.argmax())
-        assert f"#{ids[query]} {query} → #{ids[key]} {key}  {row.max():.4f}" in text
+        assert f"#{ids[query]}@{query} → #{ids[key]}@{key}  {row.max():.4f}" in text
         assert f"‹#{ids[query + 1]}›" in text.splitlines()[0]
 
 

@@ -172,8 +172,10 @@ def test_every_stage_has_its_place_in_the_strip(generation: Generation) -> None:
             others = [view.names[layer] for layer in view.layers if layer != view.current]
             assert others == [f"L{layer}" for layer in range(4) if layer != stage.layer]
     assert currents == sorted(currents)
-    assert lit(run, Place(1, stages.index("raw"))) == lit(run, Place(1, stages.index("logits"))) == "logits"
-    assert lit(run, Place(1, stages.index("final"))) == lit(run, Place(1, stages.last)) == "draw"
+    for name, neighbour in (("raw", "logits"), ("final", "draw")):  # each takes the place of the other
+        there, beside = (stages_view(run, SETTINGS, Place(1, stages.index(each))) for each in (name, neighbour))
+        assert there.current == beside.current and lit(run, Place(1, stages.index(name))) == name
+        assert beside.names[beside.current] == neighbour
 
 
 def test_a_stage_of_the_strip_is_where_one_goes_by_it(generation: Generation) -> None:

@@ -31,7 +31,7 @@ FOREIGN = "абцдефгхийклмнопярстувшхузАБЦДЕФГХ�
 
 NAMES = {
     "cutaway", "GPT", "Cutaway", "SVG", "MLP", "softmax",
-    "top", "min", "k", "p", "s", "T", "u", "L", "H", "v",
+    "top", "min", "k", "p", "s", "T", "u", "L", "H", "v", "d",
     "space", "home", "end", "tab", "shift", "esc", "ctrl", "enter",
     "b", "c", "e", "f", "l", "n", "q", "r", "t", "w", "z", "S", "W", "j",
 }  # fmt: skip

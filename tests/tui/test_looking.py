@@ -66,7 +66,7 @@ async def test_hovering_a_cell_shows_its_value_and_both_tokens(open_app: OpenApp
             await person.pilot.hover(panel, place_of(layout, query, key))
             await person.looks_at((query, key))
             label = person.moment.label
-            names = f"{label(query)} {query} → {label(key)} {key}"
+            names = f"{label(query)}@{query} → {label(key)}@{key}"
             assert legend(person).endswith(f"{names}  {exact(person, query, key):.4f}")
         await person.pilot.hover(CandidateBars, (3, 3))
         await person.looks_at(None)

@@ -244,14 +244,14 @@ def test_the_value_is_the_weight_under_the_cursor(size: tuple[int, int]) -> None
 
 def test_the_legend_names_both_tokens() -> None:
     view, _, rows = drawn((60, 20), 30)
-    query, key = (f"{view.labels[position]} {position}" for position in (view.query, view.key))
+    query, key = (f"{view.labels[position]}@{position}" for position in (view.query, view.key))
     assert f"{query} → {key}  {view.value:.4f}" in rows[-2].text
 
 
 def test_tokens_that_are_there_twice_are_told_apart() -> None:
     weights = np.array([[0.5, 0.3, 0.2]], np.float32)
     view = AttentionView(0, 0, weights, 2, ("·a", "·b", "·a"), 2, 0)
-    assert a_map().draw(view, 80, 20)[-1].text.split()[3:] == "·a 0 50 % ·b 30 % ·a 2 20 %".split()
+    assert a_map().draw(view, 80, 20)[-1].text.split()[3:] == "·a@0 50 % ·b 30 % ·a@2 20 %".split()
 
 
 @per_size
@@ -388,7 +388,7 @@ def test_what_one_token_leaves_the_other_may_have() -> None:
     labels = ("Once", *[f"·t{place}" for place in range(1, 36)], "·saw")
     weights = np.full((1, 37), 1 / 37, np.float32)
     view = AttentionView(0, 4, weights, 36, labels, 36, 0)
-    assert "·saw 36 → Once 0  0.0270" in a_map().draw(view, 40, 12)[-2].text
+    assert "·saw@36 → Once@0  0.0270" in a_map().draw(view, 40, 12)[-2].text
 
 
 def test_where_the_note_has_no_room_the_queries_in_sight_still_have(sized: Callable[[tuple[int, int]], None]) -> None:

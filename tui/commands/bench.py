@@ -61,15 +61,17 @@ def run(arguments: argparse.Namespace) -> int:
 def _told(figures: dict[str, object]) -> str:
     """The figures in sentences."""
     from ...widgets.drawable import drawable
+    from ...widgets.numbers import percent
 
-    words = figures | {"model": drawable(str(figures["model"]), spaces=False)}
+    share = percent(float(str(figures["share_of_limit"])))
+    words = figures | {"model": drawable(str(figures["model"]), spaces=False), "share": share}
     lines = [
         tr("{model}, {prompt_tokens} tokens of prompt and {new_tokens} more", **words),
         tr("  first token after    {first_token_seconds:8.3f} s", **words),
         tr("  then                 {decode_tokens_per_second:8.1f} tokens/s", **words),
         tr(
             "  memory would allow   {limit_tokens_per_second:8.1f} tokens/s ({bandwidth_gb_per_second:.1f} GB/s); "
-            "reached {share_of_limit:.0%} of it",
+            "reached {share} of it",
             **words,
         ),
         tr("  keeping everything   {capture_all_tokens_per_second:8.1f} tokens/s", **words),

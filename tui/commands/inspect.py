@@ -69,10 +69,14 @@ class Report:
         return "\n".join(drawable(line, spaces=False) for line in self._lines())
 
     def _lines(self) -> list[str]:
+        from ...widgets.numbers import percent
+
         total = sum(self.parameters.values())
         lines = [self._headline(), "", tr("parameters  {count}", count=f"{total:,}")]
         lines += [
-            f"  {tr(part):<10} {count:>14,}  {count / total:6.1%}" for part, count in self.parameters.items() if count
+            f"  {tr(part):<10} {count:>14,}  {percent(count / total):>7}"
+            for part, count in self.parameters.items()
+            if count
         ]
         lines += ["", tr("memory while running, estimated")]
         lines += [f"  {tr(use):<22} {_bytes(size):>12}" for use, size in self.memory.items()]
@@ -88,10 +92,12 @@ class Report:
 
     def _table(self) -> list[str]:
         """Every tensor of the files in a line: name, dtype, shape, bytes, share of all bytes."""
+        from ...widgets.numbers import percent
+
         rows = [(tr("tensor"), tr("dtype"), tr("shape"), tr("bytes"), tr("share"))]
         for tensor in self.tensors:
             shape = " × ".join(map(str, tensor["shape"])) or tr("one number")
-            rows.append((tensor["name"], tensor["dtype"], shape, f"{tensor['bytes']:,}", f"{tensor['share']:.2%}"))
+            rows.append((tensor["name"], tensor["dtype"], shape, f"{tensor['bytes']:,}", percent(tensor["share"])))
         widest = [max(map(len, column)) for column in zip(*rows, strict=True)]
         aligned = zip("<<<>>", widest, strict=True)
         pattern = "  ".join(f"{{:{side}{cells}}}" for side, cells in aligned)

@@ -105,4 +105,5 @@ def _vectors(moment: Moment, cursor: Cursor, stage: str, first: int, stop: int, 
         except CutawayError as error:  # a recording of an earlier version, without its model
             blocks, note = (), drawable(str(error), spaces=False)
     labels = tuple(cell.text for cell in moment.cells[:stop])
-    return VectorsView(layer, head, tr(VECTORS[stage]), blocks, first, labels, query, note)
+    name, of_all = tr(VECTORS[stage]), stage == "projection"
+    return VectorsView(layer, None if of_all else head, name, blocks, first, labels, query, note, stage == "qkv")

@@ -53,6 +53,7 @@ def candidates_view(
         others_raw=max(1.0 - float(table.raw.sum()), 0.0),
         others_share=max(1.0 - float(shares.sum()), 0.0) if table.stage_kept[at] > np.count_nonzero(shares) else 0.0,
         settings=describe(draw.settings),
+        changed=settings is not None,
         pointed=min(cursor.candidate, len(rows) - 1),
     )
 

@@ -51,7 +51,7 @@ def sampling_view(moment: Moment, place: Place, draft: Draft | None, selected: i
 
 def _setting(draw: Draw, name: str) -> SettingRow:
     label, written = SETTINGS[name].label, SETTINGS[name].written(getattr(draw.settings, name))
-    idle = name in STAGES and name in draw.settings.idle_stages()
+    idle = name in draw.settings.idle_stages() if name in STAGES else name == "greedy" and not draw.settings.is_greedy
     return SettingRow(tr(label), written, name, off=idle)
 
 

@@ -100,7 +100,7 @@ def test_settings_stand_as_they_are(run: Run, moment: Moment) -> None:
         "temperature": "0.8", "repetition_penalty": "off", "top_k": "40", "top_p": "0.95", "min_p": "off",
         "seed": "3", "greedy": "off",
     }  # fmt: skip
-    assert {row.action for row in settings.settings if row.off} == {"repetition_penalty", "min_p"}
+    assert {row.action for row in settings.settings if row.off} == {"repetition_penalty", "min_p", "greedy"}
     greedy = view_of(moment, run.end(0), SamplingConfig(greedy=True, top_k=4))
     off = {row.action for row in greedy.settings if row.off}
     assert off == {"temperature", "repetition_penalty", "top_k", "top_p", "min_p"}
