@@ -1,12 +1,10 @@
-"""Edits as people write them and as recordings keep them."""
+"""Edits as people type them and as recordings keep them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
-
-import numpy as np
 
 from .catalogue import tr
 from .edits import (
@@ -67,32 +65,6 @@ def parse_scaling(text: str) -> ScaleHead | ScaleMlp:
         where="--scale",
         hint=tr("write LAYER.HEAD=FACTOR, as in 2.5=0.5, or LAYER.mlp=FACTOR, as in 2.mlp=2"),
     )
-
-
-def edit_name(edit: Edit) -> str:
-    """The edit as the command line writes it; a patch as ``part@position``, a forced token as ``step:id``."""
-    match edit:
-        case AblateHead(layer=layer, head=head):
-            return f"{layer}.{head}"
-        case AblateMlp(layer=layer):
-            return f"{layer}.mlp"
-        case ScaleHead(layer=layer, head=head, factor=factor):
-            return f"{layer}.{head}={_written(factor)}"
-        case ScaleMlp(layer=layer, factor=factor):
-            return f"{layer}.mlp={_written(factor)}"
-        case PatchHead(layer=layer, head=head, position=position):
-            return f"{layer}.{head}@{position}"
-        case PatchMlp(layer=layer, position=position):
-            return f"{layer}.mlp@{position}"
-        case PatchResidual(layer=layer, position=position):
-            return f"{layer}@{position}"
-        case ForceToken(step=step, id=id):
-            return f"{step}:{id}"
-
-
-def _written(factor: float) -> str:
-    """All digits of a factor, and no exponent."""
-    return np.format_float_positional(factor, trim="-")
 
 
 def edit_to_dict(edit: Edit) -> dict[str, Any]:

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ..core.catalogue import tr
-from ..core.edit_names import edit_name
-from ..core.edits import AblateHead, AblateMlp, Edit, ForceToken
+from ..core.edits import (
+    AblateHead,
+    AblateMlp,
+    Edit,
+    ForceToken,
+    Patch,
+    PatchHead,
+    PatchMlp,
+    PatchResidual,
+    ScaleHead,
+    ScaleMlp,
+)
 from ..widgets.drawable import drawable
 from .cursor import Cursor
 from .layout import PANELS
@@ -44,10 +56,31 @@ def caption(moment: Moment | None, place: Place | None, cursor: Cursor, panel: s
 
 def changes(edits: Sequence[Edit]) -> list[str]:
     """What was changed in the model, in words: nothing, or up to two phrases."""
-    silenced = [edit_name(edit) for edit in edits if isinstance(edit, AblateHead | AblateMlp)]
-    changed = [edit_name(edit) for edit in edits if not isinstance(edit, AblateHead | AblateMlp | ForceToken)]
+    silenced = [_part_name(edit) for edit in edits if isinstance(edit, AblateHead | AblateMlp)]
+    changed = [_changed(edit) for edit in edits if not isinstance(edit, AblateHead | AblateMlp | ForceToken)]
     told = [tr("without {parts}", parts=_few(silenced))] if silenced else []
     return [*told, tr("with {parts}", parts=_few(changed))] if changed else told
+
+
+def _changed(edit: Edit) -> str:
+    """A part of the model, and by what it is multiplied or where it is replaced."""
+    part = _part_name(edit)
+    if isinstance(edit, ScaleHead | ScaleMlp):
+        return f"{part} × {np.format_float_positional(edit.factor, trim='-')}".replace("-", "−")
+    return tr("{part} patched @{position}", part=part, position=edit.position) if isinstance(edit, Patch) else part
+
+
+def _part_name(edit: Edit) -> str:
+    """The part of the model that *edit* is about."""
+    match edit:
+        case AblateHead(layer=layer, head=head) | ScaleHead(layer=layer, head=head) | PatchHead(layer=layer, head=head):
+            return tr("L{layer} head {head}", layer=layer, head=head)
+        case AblateMlp(layer=layer) | ScaleMlp(layer=layer) | PatchMlp(layer=layer):
+            return tr("L{layer} MLP", layer=layer)
+        case PatchResidual(layer=layer):
+            return tr("L{layer} stream", layer=layer)
+        case ForceToken(step=step):
+            return tr("token {step}", step=step)
 
 
 def _few(names: list[str]) -> str:

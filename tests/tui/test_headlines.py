@@ -10,11 +10,21 @@ from pathlib import Path
 import pytest
 
 from cutaway.core import Generation, SamplingConfig, Trace, load_model
-from cutaway.core.edits import AblateHead, AblateMlp, Edit, ForceToken, ScaleHead
+from cutaway.core.edits import (
+    AblateHead,
+    AblateMlp,
+    Edit,
+    ForceToken,
+    PatchHead,
+    PatchMlp,
+    PatchResidual,
+    ScaleHead,
+    ScaleMlp,
+)
 from cutaway.core.events import Finished, TokenChosen
 from cutaway.core.models.model import Model
 from cutaway.core.sampling import STAGES as SAMPLING
-from cutaway.tui.captions import caption
+from cutaway.tui.captions import caption, changes
 from cutaway.tui.cursor import Cursor
 from cutaway.tui.headlines import stages_view, strip_stage, title_view
 from cutaway.tui.moment import Moment
@@ -112,9 +122,8 @@ def test_what_was_changed_and_which_branch_it_is(fable: Model) -> None:
     generation = a_generation(fable, edits=edits)
     assert list(generation)
     shown = title(generation, 3, branch=(1, 4))
-    assert (
-        "· without 1.2, 3.mlp" in shown and "· with 0.1=0.5" in shown and "· text 2 of 4" in shown and "77" not in shown
-    )
+    assert "· without L1 head 2, L3 MLP" in shown and "· with L0 head 1 × 0.5" in shown
+    assert "· text 2 of 4" in shown and "77" not in shown
     assert "without" not in title(a_generation(fable), 0) and "text" not in title(a_generation(fable), 0)
 
 
@@ -223,8 +232,25 @@ def test_a_caption_says_what_was_changed(fable: Model) -> None:
     assert list(generation)
     moment = Moment(generation.trace, 3)
     said = caption(moment, moment.last_token, Cursor(), "text")
-    assert " · without 1.2 · with 0.0=0.5, 0.1=0.5, 0.2=0.5, 0.3=0.5, 0.4=0.5, 0.5=0.5, … · text" in said
+    scaled = ", ".join(f"L0 head {head} × 0.5" for head in range(6))
+    assert f" · without L1 head 2 · with {scaled}, … · text" in said
     plain = a_generation(fable)
     assert list(plain)
     moment = Moment(plain.trace, 3)
     assert "with" not in caption(moment, moment.last_token, Cursor(), "text")
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        (AblateHead(1, 2), "without L1 head 2"),
+        (AblateMlp(0, since=3), "without L0 MLP"),
+        (ScaleHead(1, 2, 0.1234567), "with L1 head 2 × 0.1234567"),
+        (ScaleMlp(11, -2.0), "with L11 MLP × −2"),
+        (PatchHead(1, 2, 7, (0.1,)), "with L1 head 2 patched @7"),
+        (PatchMlp(0, 0, (0.25,)), "with L0 MLP patched @0"),
+        (PatchResidual(3, 5, (1.0,)), "with L3 stream patched @5"),
+    ],
+)
+def test_changes_are_told_in_words(edit: Edit, told: str) -> None:
+    assert changes([edit, ForceToken(3, 7)]) == [told]
