@@ -13,6 +13,8 @@ T = TypeVar("T")
 
 SHARE = 0.04
 """How much of a running engine's time one kind of question may take."""
+IDLE_SHARE = 0.5
+"""How much, where the engine waits between tokens anyway."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,15 +39,15 @@ class Inquiry(Generic[T]):
         self.problem = ""
         """Why there is no answer, where that is so."""
         self._under_way = False
-        self._rest_until = 0.0
+        self._answered, self._took = 0.0, 0.0
+        """When the last answer came, and how long it took."""
 
     def ask(self, runner: Runner, key: tuple[object, ...], compute: Callable[[], T]) -> None:
         """Have *compute* answered for *key*, unless that is known; while running, not too often.
 
         An answer makes the screen ask again, so the newest key is not forgotten.
         """
-        running = runner.gate.running
-        if key == self.key or self._under_way or (running and perf_counter() < self._rest_until):
+        if key == self.key or self._under_way or (runner.gate.running and self._rests(runner.gate.waits)):
             return
         self._under_way = True
 
@@ -59,11 +61,16 @@ class Inquiry(Generic[T]):
 
         runner.ask(question)
 
+    def _rests(self, waits: bool) -> bool:
+        """Whether the engine is to be left alone for a while, longer where it does not *wait* between tokens."""
+        share = IDLE_SHARE if waits else SHARE
+        return perf_counter() < self._answered + self._took * (1 - share) / share
+
     def take(self, found: Found) -> None:
         """Keep an answer, or that there is none."""
         self.key, self.value, self.problem = found.key, found.value, found.problem
         self._under_way = False
-        self._rest_until = perf_counter() + found.seconds * (1 - SHARE) / SHARE
+        self._answered, self._took = perf_counter(), found.seconds
 
     def forget(self) -> None:
         """Another thread is asked from now on: what was asked may never be answered."""

@@ -90,6 +90,8 @@ class Gate:
         """What the step under way ends with; None while standing still."""
         self._due = 0.0
         self.cancelled = False
+        self.waits = False
+        """Whether the engine had to wait for its last token's turn: it is quicker than it was asked to be."""
 
     @property
     def running(self) -> bool:
@@ -139,6 +141,7 @@ class Gate:
         """
         if self._running and ended < Grain.TOKEN and not self.cancelled:
             return True
+        waited = False
         with self._changed:
             while not (self.cancelled or asked()):
                 if self._goal is not None and self._goal <= ended:
@@ -148,7 +151,9 @@ class Gate:
                 wait = None
                 if self._running and not over:
                     wait = self._due - monotonic() if ended is Grain.TOKEN else 0.0
+                    waited = waited or wait > 0
                     if wait <= 0:
+                        self.waits = waited
                         self._due = max(self._due, monotonic() - _SLACK) + 1 / self._speed
                         return True
                 self._changed.wait(wait)

@@ -101,6 +101,18 @@ def test_as_fast_as_it_goes_never_waits(clock: Clock) -> None:
     assert clock.waits == []
 
 
+def test_a_gate_knows_whether_the_engine_waits(clock: Clock) -> None:
+    gate = Gate(True, 10.0)
+    gate.pass_event(Grain.TOKEN, nothing_asked)
+    for took, waits in ((0.01, True), (0.5, False), (0.01, True), (0.02, True)):
+        clock.now += took
+        asked = iter([True, False])
+        while not gate.pass_event(Grain.TOKEN, lambda: next(asked, False)):  # noqa: B023 - called at once
+            clock.now += 0.001
+        assert gate.waits == waits
+        assert gate.pass_event(Grain.STAGE, nothing_asked) and gate.waits == waits
+
+
 def test_another_speed_holds_at_once(clock: Clock) -> None:
     gate = Gate(True, 0.5)
     gate.pass_event(Grain.TOKEN, nothing_asked)
