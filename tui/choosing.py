@@ -160,6 +160,10 @@ class Choosing(RunScreen):
         self.draft = None
         self.lay_out()
         self.set_focus(self.query_one(SamplingStages) if self.sampling_open else None)
+        moment, place = self.moment, self.place
+        if self.sampling_open and moment and place and place.stage < moment.stages.index("logits"):
+            keys = {name: self.key(name) for name in ("leave_panel", "next_token")}
+            self.say(tr("nothing to draw from yet: {leave_panel}, then {next_token}, goes on to the draw", **keys))
 
     @on(SamplingStages.Selected)
     def _setting_selected(self, message: SamplingStages.Selected) -> None:

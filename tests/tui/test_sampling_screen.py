@@ -251,6 +251,18 @@ async def opens_early(person: Person) -> None:
     assert person.trace.steps == []
 
 
+async def test_opened_inside_a_pass_it_says_what_goes_on_to_the_draw(open_app: OpenApp, tiny: Path) -> None:
+    async with open_app(**options(tiny, step=True)) as person:
+        for _ in range(5):
+            await person.press("full_stop")
+        await person.press("t")
+        assert person.notice == "nothing to draw from yet: esc, then →, goes on to the draw"
+        await person.press("escape", "right")
+        await person.has_steps(1)
+        await person.press("t")
+        assert "nothing to draw" not in person.notice
+
+
 async def test_taking_a_candidate_of_a_preview_takes_that_token(open_app: OpenApp, tiny: Path) -> None:
     async with open_app(**options(tiny)) as person:
         await person.has_ended()
