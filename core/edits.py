@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from .catalogue import tr
 from .checkpoint.config import ModelConfig
 from .errors import ModelError
-from .plain_numbers import make_plain
+from .plain_numbers import make_plain, written
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -127,17 +127,20 @@ def next_turn(edits: Iterable[Edit]) -> tuple[Edit, ...]:
 def check_edit(edit: Edit, config: ModelConfig) -> None:
     """Raises `ModelError` where *edit* points outside the model."""
     if isinstance(edit, ForceToken):
-        check_range(tr("this model has no token id {value}", value=edit.id), edit.id, config.vocabulary)
+        check_range(tr("this model has no token id {value}", value=written(edit.id)), edit.id, config.vocabulary)
     else:
-        check_range(tr("this model has no layer {value}", value=edit.layer), edit.layer, config.layers)
+        check_range(tr("this model has no layer {value}", value=written(edit.layer)), edit.layer, config.layers)
     if isinstance(edit, AblateHead | ScaleHead | PatchHead):
-        check_range(tr("this model has no head {value}", value=edit.head), edit.head, config.heads)
+        check_range(tr("this model has no head {value}", value=written(edit.head)), edit.head, config.heads)
     if isinstance(edit, Patch):
-        check_range(tr("this model has no position {value}", value=edit.position), edit.position, config.positions)
+        check_range(
+            tr("this model has no position {value}", value=written(edit.position)), edit.position, config.positions
+        )
         _check_values(edit.values, config.head_size if isinstance(edit, PatchHead) else config.width)
-    else:
-        step = edit.step if isinstance(edit, ForceToken) else edit.since
-        check_range(tr("no text of this model has a generated token {value}", value=step), step, config.positions + 1)
+    else:  # the first scores an edit may hold for are those of a branch, at the end of the longest text too
+        step, beyond = (edit.step, 0) if isinstance(edit, ForceToken) else (edit.since, 1)
+        complaint = tr("no text of this model has a generated token {value}", value=written(step))
+        check_range(complaint, step, config.positions + beyond)
     if isinstance(edit, ScaleHead | ScaleMlp) and not abs(edit.factor) <= LARGEST_FACTOR:
         raise ModelError(
             tr("{factor} is no factor to scale with", factor=edit.factor),

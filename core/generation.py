@@ -79,7 +79,7 @@ class Generation(Iterator[Event]):
                 tr("there is nothing to do with {count} new tokens", count=max_new_tokens),
                 hint=tr("ask for 1 or more"),
             )
-        ids = [int(id) for id in ids]
+        ids = [whole(id, "id", ModelError) for id in ids]
         if not ids:
             ids, added = _start(model), (0,)
         model.check_prompt(ids)
@@ -89,8 +89,8 @@ class Generation(Iterator[Event]):
         self.model = model
         self.max_new_tokens = max_new_tokens
         self.ignore_eos = ignore_eos
-        more_ends = frozenset(int(id) for id in end_ids if 0 <= id < model.config.vocabulary)
-        more_ends = more_ends.difference(model.config.eos_ids)
+        more_ends = frozenset(whole(id, "end_ids", ModelError) for id in end_ids)
+        more_ends = more_ends.intersection(range(model.config.vocabulary)).difference(model.config.eos_ids)
         self.end_ids = more_ends.union(model.config.eos_ids)
         self.trace = Trace(
             _facts(model),
@@ -136,19 +136,19 @@ class Generation(Iterator[Event]):
     ) -> Generation:
         """A run that shares this one's text before generated *step* and goes its own way from there.
 
-        It takes *token* there, or draws again under other *sampling*; further *edits* hold from there on. Edits
-        that were to begin later, or to force a later token, are left with this run. Its
-        events start at the sampling stages of that step: nothing before it is computed again. Raises
-        `ModelError` when this run has no such step.
+        It takes *token* there, or draws again under other *sampling*; further *edits* hold from there on. Of this
+        run's it keeps those that hold by its own first pass, and of forced tokens those before *step*. Its events
+        start at the sampling stages of that step: nothing before it is computed again. Raises `ModelError` when this
+        run has no such step.
         """
-        trace, step = self.trace, whole(step)
+        trace, step = self.trace, whole(step, "step", ModelError)
         if not 0 <= step < len(trace.steps):
             raise ModelError(
                 tr("there is no generated token {step} to branch from", step=step),
                 hint=tr("this run has {count}, counted from 0", count=len(trace.steps)),
             )
         forced = () if token is None else (ForceToken(step, token),)
-        kept = tuple(edit for edit in trace.edits if _holds_in_branch(edit, step))
+        kept = tuple(edit for edit in trace.edits if _holds_in_branch(edit, step, len(trace.prompt_ids)))
         twin = copy(self)
         twin.trace = replace(
             trace,
@@ -329,7 +329,7 @@ def _check_same(model: Model, trace: Trace) -> None:
 
 def _positions(added: Iterable[int], length: int) -> tuple[int, ...]:
     """*added* as positions of a prompt of that *length*. Raises `ModelError` for one that it has not."""
-    positions = tuple(map(whole, added))
+    positions = tuple(whole(position, "added", ModelError) for position in added)
     for position in positions:
         check_range(tr("the prompt has no position {value}", value=position), position, length)
     return positions
@@ -355,11 +355,13 @@ def _shared_positions(trace: Trace, ids: Sequence[int]) -> int:
     return next((position for position in range(count) if known[position] != ids[position]), count)
 
 
-def _holds_in_branch(edit: Edit, step: int) -> bool:
-    """Whether a branch before generated *step* takes *edit* over: what was to come later in the other text is not."""
+def _holds_in_branch(edit: Edit, step: int, prompt_length: int) -> bool:
+    """Whether a branch before generated *step* takes *edit* over: what began later belongs to the text it leaves."""
     if isinstance(edit, ForceToken):
         return edit.step < step
-    return not isinstance(edit, Lasting) or edit.since <= step + 1
+    if isinstance(edit, Patch):
+        return edit.position <= prompt_length + step
+    return edit.since <= step + 1
 
 
 def _from(edit: Edit, step: int, trace: Trace) -> Edit:

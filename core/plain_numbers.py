@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from numbers import Real
 from operator import index
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,9 @@ from .errors import CutawayError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+LONGEST = 128
+"""Bits of a number that is written out."""
 
 
 def make_plain(settings: DataclassInstance, error: type[CutawayError]) -> None:
@@ -30,17 +34,33 @@ def make_plain(settings: DataclassInstance, error: type[CutawayError]) -> None:
         try:
             object.__setattr__(settings, field.name, plain(value))
         except (TypeError, ValueError, OverflowError) as problem:
-            what = tr("{name} is {value}", name=field.name, value=repr(value)[:40])
-            raise error(what, hint=tr("it must be {expected}", expected=tr(expected))) from problem
+            what = tr("{name} is {value}", name=field.name, value=written(value))
+            hint = tr("it must be {expected}", expected=tr(expected))
+            raise error(what, where=type(settings).__name__, hint=hint) from problem
 
 
-def whole(value: Any) -> int:
-    """*value* as an int. Raises TypeError where it is no whole number."""
+def whole(value: Any, name: str, error: type[CutawayError]) -> int:
+    """*value*, which people call *name*, as an int. Raises *error* where it is no whole number."""
+    try:
+        return _whole(value)
+    except TypeError as problem:
+        what = tr("{name} is {value}", name=name, value=written(value))
+        raise error(what, hint=tr("it must be {expected}", expected=tr("a whole number"))) from problem
+
+
+def written(value: object) -> str:
+    """*value* in a short line; Python itself writes no number of thousands of digits."""
+    if isinstance(value, int) and value.bit_length() > LONGEST:
+        return tr("a number of {bits} bits", bits=value.bit_length())
+    return " ".join(repr(value).split())[:60]
+
+
+def _whole(value: Any) -> int:
     return int(index(value))
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, (str, bytes)):
+    if not isinstance(value, Real):
         raise TypeError(value)
     return float(value)
 
@@ -56,11 +76,11 @@ def _truth(value: Any) -> bool:
 
 
 def _whole_or_none(value: Any) -> int | None:
-    return None if value is None else whole(value)
+    return None if value is None else _whole(value)
 
 
 _KINDS: dict[str, tuple[Callable[[Any], object], str]] = {
-    "int": (whole, mark("a whole number")),
+    "int": (_whole, mark("a whole number")),
     "int | None": (_whole_or_none, mark("a whole number, or None")),
     "float": (_number, mark("a number")),
     "bool": (_truth, mark("True or False")),

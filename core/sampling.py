@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .catalogue import tr
 from .errors import CutawayError
-from .plain_numbers import make_plain
+from .plain_numbers import make_plain, written
 
 STAGES = ("raw", "repetition_penalty", "temperature", "top_k", "top_p", "min_p", "final")
 """The seven stages, in the order they run."""
@@ -352,13 +352,6 @@ def _check_penalised(scores: Scores, where: str | None) -> None:
 def _require(name: str, value: object, holds: bool, expected: str) -> None:
     if not holds:
         raise SamplingError(
-            tr("{name} is {value}", name=name, value=_written(value)),
+            tr("{name} is {value}", name=name, value=written(value)),
             hint=tr("it must be {expected}", expected=expected),
         )
-
-
-def _written(value: object) -> str:
-    """*value* as short as people write it; Python itself writes no number of thousands of digits."""
-    if isinstance(value, int) and value.bit_length() > 128:
-        return tr("too large")
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from errno import EDQUOT, EFBIG, EIO, ENOSPC
 from importlib import import_module
 from io import TextIOWrapper
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ..core.catalogue import mark, tr
 from ..core.errors import CutawayError, UsageError
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 """Exit statuses."""
@@ -97,13 +100,14 @@ def _prepare_output() -> None:
         stream = getattr(sys, name)
         if stream is None:  # it was closed before we began, as a daemon's may be
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for as long as we run
-        elif isinstance(stream, TextIOWrapper):
+        elif stream is getattr(sys, f"__{name}__") and isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _give_up_output() -> None:
     """Let what is still to be written go nowhere: it would only fail again as the interpreter ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.stdout is sys.__stdout__:  # a caller's own is the caller's affair
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain_about(error: Exception) -> int:
@@ -130,6 +134,10 @@ def complain(sentence: str) -> int:
 
 class Parser(argparse.ArgumentParser):
     """Complains about wrong usage the way everything else complains."""
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        if message:  # argparse itself would not mind a full disk
+            (file or sys.stderr).write(message)
 
     def error(self, message: str) -> NoReturn:
         from ..widgets.drawable import drawable

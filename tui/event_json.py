@@ -28,11 +28,11 @@ def to_json(value: object, indent: int | None = None) -> str:
 
 def _can_be_written(text: str) -> bool:
     """Whether the output's encoding has all of *text*."""
-    encoding = sys.stdout.encoding or "utf-8"
     try:
-        return encoding.lower() == "utf-8" or bool(text.encode(encoding))
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
         return False
+    return True
 
 
 def _plain(value: Any, arrays: bool) -> Any:

@@ -334,7 +334,7 @@ def _legend(view: AttentionView, cells: int, look: Look) -> Strip:
     """The scale on the left; on the right the two tokens under the cursor and their exact value."""
     quiet, _ = _tones(look)
     signed = view.kind != "weights"
-    line = _line(cells, look).gap(1).add(f"−{view.limit:.1f} " if signed else "0 ", quiet)
+    line = _line(cells, look).gap(1).add(f"{Number(-view.limit):.1f} " if signed else "0 ", quiet)
     line.paint(scale(min(16, max(cells // 5 - (cells < 50) * 2, 4)), look, signed=signed))
     line.add(f" {view.limit:.1f} " if signed else " 1 ", quiet)
     if not signed:

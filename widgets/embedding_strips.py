@@ -53,12 +53,16 @@ class EmbeddingView:
 
     @property
     def looked_at(self) -> int:
-        """The dimension that is pointed at, or the one whose sum is of largest magnitude."""
+        """The dimension that is pointed at, or the one whose sum is of largest magnitude. There have to be parts."""
         return int(self.drawn(self.width)[0]) if self.dimension is None else self.dimension
 
     def drawn(self, pool: int) -> NDArray[np.intp]:
-        """The dimension that each cell of *pool* neighbours draws [⌈D/pool⌉]: the one of largest sum, by magnitude."""
-        sizes = np.pad(np.abs(self.parts[-1][1]), (0, -self.width % pool), constant_values=-1.0)
+        """The dimension that each cell of *pool* neighbours draws [⌈D/pool⌉]: the one of largest sum, by magnitude.
+
+        There have to be parts.
+        """
+        sizes = np.nan_to_num(np.abs(self.parts[-1][1]), nan=-1.0, posinf=np.inf)
+        sizes = np.pad(sizes, (0, -self.width % pool), constant_values=-2.0)
         largest: NDArray[np.intp] = sizes.reshape(-1, pool).argmax(axis=1)
         return largest + np.arange(0, self.width, pool)
 
@@ -269,7 +273,12 @@ def _legend(view: EmbeddingView, cells: int, look: Look) -> Strip:
     """The scale, from the largest magnitude below zero to the same above; and the dimension, where the numbers that
     are pointed at have no room for it."""
     quiet, end = style(look.quiet, look.panel), f"{view.limit:.3g}"
-    line = Line(cells, quiet).gap(1).add(f"−{end} ").paint(scale(min(24, max(cells // 5, 6)), look, signed=True))
+    line = (
+        Line(cells, quiet)
+        .gap(1)
+        .add(f"{Number(-view.limit):.3g} ")
+        .paint(scale(min(24, max(cells // 5, 6)), look, signed=True))
+    )
     line.add(f" {end}")
     if cells < NARROW:
         return line.right(f"d {view.looked_at} ", style(look.here, look.panel)).strip()

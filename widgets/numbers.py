@@ -31,4 +31,6 @@ class Number(float):
 
     def __format__(self, form: str) -> str:
         text = super().__format__(form)
-        return text.replace("-", "" if not text.strip(" -0.,%") else "−")
+        if not text.strip(" -+0.,e"):
+            return format(abs(float(self)), form)
+        return text.replace("-", "−")

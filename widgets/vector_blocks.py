@@ -13,6 +13,7 @@ from ..core.catalogue import tr
 from .drawable import cell_width, clip, fit
 from .line import Line
 from .look import Look, style
+from .numbers import Number
 from .sentence import centred
 from .shade import paint, scale, signed_levels_of
 
@@ -121,7 +122,7 @@ def _row(
 def _legend(view: VectorsView, layout: BlockLayout, width: int, look: Look) -> Strip:
     """The scale and its ends, each block's where they have their own."""
     limits, line = view.limits, Line(width, style(look.quiet, look.panel)).gap(1)
-    line.add("− " if view.apart else f"−{limits[0]:.2f} ")
+    line.add("− " if view.apart else f"{Number(-limits[0]):.2f} ")
     line.paint(scale(min(16, max(width // 5, 4)), look, signed=True))
     line.add(" +" if view.apart else f" {limits[0]:.2f}")
     for (name, _), limit in zip(view.blocks, limits, strict=True) if view.apart else ():

@@ -305,12 +305,17 @@ def test_edits_that_point_outside_the_model(edit: Edit, message: str, tiny: Mode
 
 def test_a_branch_leaves_behind_what_was_to_come_later(tiny: Model) -> None:
     """What holds where it leaves, or from its own next pass on, stays."""
-    edits: list[Edit] = [AblateHead(0, 1), AblateMlp(0, since=3), ScaleHead(0, 0, 2.0, since=5), ForceToken(4, 9)]
+    first, width = len(PROMPT), (0.5,) * tiny.config.width
+    edits: list[Edit] = [
+        AblateHead(0, 1), PatchMlp(0, first + 1, width), AblateMlp(0, since=3), PatchResidual(0, first + 3, width),
+        ScaleHead(0, 0, 2.0, since=5), ForceToken(4, 9),
+    ]  # fmt: skip
     run = Generation(tiny, PROMPT, SamplingConfig(seed=1), max_new_tokens=8, ignore_eos=True, edits=edits)
     assert list(run)
-    assert run.branch(1).trace.edits == (edits[0],)
-    assert run.branch(2).trace.edits == tuple(edits[:2])
+    assert run.branch(0).trace.edits == (edits[0],)
+    assert run.branch(1).trace.edits == tuple(edits[:2])
+    assert run.branch(2).trace.edits == tuple(edits[:3])
     changed = run.branch(3, edits=[AblateMlp(1)])
     assert list(changed)
-    assert changed.branch(3, token=5).trace.edits == (*edits[:2], AblateMlp(1, since=4), ForceToken(3, 5))
+    assert changed.branch(3, token=5).trace.edits == (*edits[:4], AblateMlp(1, since=4), ForceToken(3, 5))
     assert run.branch(5).trace.edits == tuple(edits)

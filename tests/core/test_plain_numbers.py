@@ -52,26 +52,56 @@ def test_a_run_with_numpy_s_numbers_is_saved_and_comes_back(tiny: Model, tmp_pat
     assert settings == same and type(settings.top_k) is int and type(settings.temperature) is float
 
 
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (lambda: SamplingConfig(top_k=2.5), "top_k is 2.5; it must be a whole number"),  # type: ignore[arg-type]
-        (lambda: SamplingConfig(seed="1"), "seed is '1'; it must be a whole number, or None"),  # type: ignore[arg-type]
-        (lambda: SamplingConfig(seed=10**5000), "seed is too large; it must be from 0 to 2^128 − 1"),
-        (lambda: SamplingConfig(top_p="1"), "top_p is '1'; it must be a number"),  # type: ignore[arg-type]
-        (lambda: SamplingConfig(greedy=1), "greedy is 1; it must be True or False"),  # type: ignore[arg-type]
-        (lambda: SamplingConfig(temperature=None), "temperature is None; it must be a number"),  # type: ignore[arg-type]
-        (lambda: AblateHead(1.0, 0), "layer is 1.0; it must be a whole number"),  # type: ignore[arg-type]
-        (lambda: ScaleHead(0, 0, "x"), "factor is 'x'; it must be a number"),  # type: ignore[arg-type]
-        (lambda: PatchMlp(0, 0, 5), "values is 5; it must be numbers"),  # type: ignore[arg-type]
-        (lambda: ForceToken(0, math.nan), "id is nan; it must be a whole number"),  # type: ignore[arg-type]
-    ],
-)
-def test_what_is_no_such_number_is_refused_at_once(make: Callable[[], object], sentence: str) -> None:
-    with pytest.raises(CutawayError) as refused:
-        make()
+Config: Any = SamplingConfig
+Head: Any = AblateHead
+Scaled: Any = ScaleHead
+Patched: Any = PatchMlp
+Forced: Any = ForceToken
+Run: Any = Generation
+"""The same, for arguments that no type checker would let pass."""
+
+HUGE = 10**5000
+
+REFUSED: list[tuple[Callable[[Model], object], type[CutawayError], str]] = [
+    (lambda _: Config(top_k=2.5), SamplingError, "top_k is 2.5 (SamplingConfig); it must be a whole number"),
+    (lambda _: Config(seed="1"), SamplingError, "seed is '1' (SamplingConfig); it must be a whole number, or None"),
+    (lambda _: Config(seed=HUGE), SamplingError, "seed is a number of 16610 bits; it must be from 0 to 2^128 − 1"),
+    (lambda _: Config(top_k=-HUGE), SamplingError, "top_k is a number of 16610 bits; it must be 0 (off) or more"),
+    (lambda _: Scaled(0, 0, HUGE), ModelError, "factor is a number of 16610 bits (ScaleHead); it must be a number"),
+    (lambda _: Config(top_p="1"), SamplingError, "top_p is '1' (SamplingConfig); it must be a number"),
+    (lambda _: Config(top_p=1.0000001), SamplingError, "top_p is 1.0000001; it must be from 0 to 1 (off)"),
+    (lambda _: Config(min_p=1j), SamplingError, "min_p is 1j (SamplingConfig); it must be a number"),
+    (lambda _: Config(greedy=1), SamplingError, "greedy is 1 (SamplingConfig); it must be True or False"),
+    (lambda _: Config(temperature=None), SamplingError, "temperature is None (SamplingConfig); it must be a number"),
+    (lambda _: Head(1.0, 0), ModelError, "layer is 1.0 (AblateHead); it must be a whole number"),
+    (lambda _: Scaled(0, 0, "x"), ModelError, "factor is 'x' (ScaleHead); it must be a number"),
+    (lambda _: Patched(0, 0, 5), ModelError, "values is 5 (PatchMlp); it must be numbers"),
+    (lambda _: Patched(0, 0, [[1], [2]]), ModelError, "values is [[1], [2]] (PatchMlp); it must be numbers"),
+    (lambda _: Forced(0, math.nan), ModelError, "id is nan (ForceToken); it must be a whole number"),
+    (lambda model: Run(model, [1.7]), ModelError, "id is 1.7; it must be a whole number"),
+    (lambda model: Run(model, PROMPT, added=[0.0]), ModelError, "added is 0.0; it must be a whole number"),
+    (lambda model: Run(model, PROMPT, end_ids=[2.7]), ModelError, "end_ids is 2.7; it must be a whole number"),
+    (lambda model: Run(model, PROMPT).branch(2.0), ModelError, "step is 2.0; it must be a whole number"),
+    (
+        lambda model: Run(model, PROMPT, edits=[Head(HUGE, 0)]),
+        ModelError, "this model has no layer a number of 16610 bits; choose from 0 to 2",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "kind", "sentence"), REFUSED)
+def test_what_is_no_such_number_is_refused_at_once(
+    make: Callable[[Model], object], kind: type[CutawayError], sentence: str, tiny: Model
+) -> None:
+    with pytest.raises(kind) as refused:
+        make(tiny)
     assert str(refused.value) == sentence
-    assert isinstance(refused.value, SamplingError if "; it" in sentence and "_" in sentence else CutawayError)
+
+
+def test_a_value_of_many_lines_is_told_in_one(tiny: Model) -> None:
+    with pytest.raises(ModelError) as refused:
+        Patched(0, 0, np.eye(2))
+    assert str(refused.value) == "values is array([[1., 0.], [0., 1.]]) (PatchMlp); it must be numbers"
 
 
 def test_truth_counts_as_a_number() -> None:
@@ -85,7 +115,10 @@ def test_a_position_that_the_prompt_has_not_cannot_have_been_added(tiny: Model, 
         Generation(tiny, PROMPT, added=[position])
 
 
-@pytest.mark.parametrize("edit", [AblateHead(0, 0, since=2**31 + 1), ForceToken(2**40, 1)])
-def test_a_step_that_no_text_has_is_refused(tiny: Model, edit: AblateHead | ForceToken) -> None:
-    with pytest.raises(ModelError, match="no text of this model has a generated token"):
-        Generation(tiny, PROMPT, edits=[edit])
+def test_a_step_that_no_text_has_is_refused(tiny: Model) -> None:
+    """The last an edit may begin at is that of a branch at the end of the longest text."""
+    n = tiny.config.positions
+    for edit in (AblateHead(0, 0, since=n + 1), ForceToken(n, 1), ForceToken(2**40, 1)):
+        with pytest.raises(ModelError, match="no text of this model has a generated token"):
+            Generation(tiny, PROMPT, edits=[edit])
+    Generation(tiny, PROMPT, edits=[AblateHead(0, 0, since=n), ForceToken(n - 1, 1)])

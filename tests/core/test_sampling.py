@@ -235,7 +235,7 @@ def test_probabilities_of_single_tokens() -> None:
         ({"top_p": math.nan}, "top_p is nan"),
         ({"min_p": 1.01}, r"min_p is 1.01; it must be from 0 \(off\) to 1"),
         ({"min_p": -0.5}, "min_p is -0.5"),
-        ({"repetition_penalty": 0}, r"repetition_penalty is 0; it must be more than 0 \(1 is off\)"),
+        ({"repetition_penalty": 0}, r"repetition_penalty is 0.0; it must be more than 0 \(1 is off\)"),
         ({"repetition_penalty": math.inf}, "repetition_penalty is inf"),
         ({"seed": -1}, "seed is -1; it must be from 0 to"),
     ],

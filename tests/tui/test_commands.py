@@ -229,12 +229,14 @@ def cutaway(*arguments: str, **rest: Any) -> subprocess.CompletedProcess[bytes]:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device here that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
-    "arguments", [["--version"], ["inspect", "tinymind"], ["trace", "--model=tinymind", "--events"]]
+    "arguments", [["--version"], ["--help"], ["inspect", "tinymind"], ["trace", "--model=tinymind", "--events"]]
 )
-def test_an_output_that_is_full_is_told_in_one_line(arguments: list[str]) -> None:
+def test_an_output_that_is_full_is_told_in_one_line(arguments: list[str], unbuffered: str) -> None:
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
     with open("/dev/full", "wb") as full:
-        done = cutaway(*arguments, stdout=full, stderr=subprocess.PIPE)
+        done = cutaway(*arguments, stdout=full, stderr=subprocess.PIPE, env=environment)
     assert done.returncode == 1
     assert done.stderr.decode().startswith("cutaway: error: the output cannot be written: ")
     assert done.stderr.count(b"\n") == 1

@@ -22,6 +22,9 @@ from cutaway.widgets.numbers import Number
         (-0.3, "6.1f", "  −0.3"),
         (-1e-5, ".0e", "−1e−05"),
         (-inf, ".2f", "−inf"),
+        (-0.0, "8.3f", "   0.000"),
+        (-0.0, ".0e", "0e+00"),
+        (-0.0, "+.1f", "+0.0"),
     ],
 )
 def test_a_minus_is_a_minus_and_stands_before_no_zero(value: float, form: str, text: str) -> None:

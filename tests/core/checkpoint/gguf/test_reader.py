@@ -75,7 +75,7 @@ def test_a_large_vocabulary_is_read_at_once(write_gguf: Write) -> None:
     few = written(len(words) // 100)
     begun = thread_time()
     gguf.GGUFReader(few)
-    hundredth = thread_time() - begun
+    hundredth = max(thread_time() - begun, 0.05)  # a coarse clock may not have moved
     path = written(len(words))
     begun = thread_time()
     header = read_gguf(path)[1]
