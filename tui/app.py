@@ -16,9 +16,10 @@ from typing import Any
 
 from textual.app import App, SystemCommand
 from textual.await_complete import AwaitComplete
-from textual.command import CommandPalette
+from textual.command import CommandList, CommandPalette
 from textual.screen import Screen
 from textual.theme import Theme
+from textual.worker import WorkerFailed
 
 from .. import assets
 from ..core.catalogue import tr
@@ -35,20 +36,11 @@ START_SPEED = 8.0
 
 
 class Palette(CommandPalette):
-    """Textual's palette, in which a page key does no harm while the list is being filled, nor a search that finds
-    nothing once it is left."""
+    """Textual's palette, in which a page key does no harm while the list is being filled."""
 
     def _action_command_list(self, action: str) -> None:
         with contextlib.suppress(KeyError):
             super()._action_command_list(action)
-
-    def _start_no_matches_countdown(self, search_value: str) -> None:
-        if self.app.screen is self:
-            super()._start_no_matches_countdown(search_value)
-
-    def dismiss(self, result: Any = None) -> AwaitComplete:
-        self._stop_no_matches_countdown()
-        return super().dismiss(result)
 
 
 class CutawayApp(App[None]):
@@ -126,17 +118,35 @@ class CutawayApp(App[None]):
         self.exit(return_code=1)
 
     def _handle_exception(self, error: Exception) -> None:
-        """Leave with one sentence; the whole story, locals and all, is for ``--debug`` and for tests."""
-        if self.options.debug or (self.is_headless and self.prepared is None):
+        """Leave with one sentence; the whole story, locals and all, is for ``--debug`` and for tests.
+
+        What goes wrong inside Textual's palette, which clicks upset while its list is being filled, ends the palette
+        alone: a run is worth more.
+        """
+        if _is_the_palette_s(error):
+            self.call_later(self._leave_palette)
+        elif self.options.debug or (self.is_headless and self.prepared is None):
             super()._handle_exception(error)
         elif self.failure is None:
             what = tr("something went wrong inside Cutaway: {kind}: {reason}", kind=type(error).__name__, reason=error)
             self.fail(Failed(f"{what}; {tr('run it again with --debug to see where')}", traceback.format_exc()))
 
+    def _leave_palette(self) -> None:
+        if isinstance(self.screen, CommandPalette):
+            self.pop_screen()
+
     def _leave_on_sigterm(self) -> None:
         """A polite kill leaves as `q` does. A closed terminal kills at once: nobody is there to say goodbye to."""
         with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.exit)
+
+
+def _is_the_palette_s(error: Exception) -> bool:
+    """Whether *error* came about inside the palette, and in none of our own code that it called."""
+    cause = error.error if isinstance(error, WorkerFailed) else error
+    frames = [frame for frame, _ in traceback.walk_tb(cause.__traceback__)]
+    ours = any(str(frame.f_globals.get("__name__")).startswith(f"{__package__}.") for frame in frames)
+    return not ours and any(isinstance(frame.f_locals.get("self"), CommandPalette | CommandList) for frame in frames)
 
 
 def _theme(look: Look) -> Theme:

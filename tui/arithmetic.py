@@ -11,37 +11,45 @@ import numpy as np
 
 from ..core.attention_stages import attention_rows, attention_scores, head_vectors
 from ..core.catalogue import tr
+from ..core.sampling import SamplingConfig
 from ..widgets.attention_map import AttentionMap, AttentionView
 from ..widgets.candidate_bars import CandidateBars, CandidatesView
-from ..widgets.embedding_strips import EmbeddingStrips, EmbeddingView
+from ..widgets.embedding_strips import EmbeddingStrips, EmbeddingView, sum_of
 from ..widgets.layer_table import LayersView, LayerTable
 from ..widgets.numbers import Number, percent
 from ..widgets.panel import Panel
 from ..widgets.sampling_stages import SamplingStages, SamplingView
 from ..widgets.token_stream import TokenStream, TokenStreamView
 from .cursor import Cursor
-from .moment import Moment
+from .moment import Draw, Moment
 from .stages import Place
 
 Told = tuple[str, str]
 
 
-def arithmetic(panel: Panel[Any], moment: Moment, cursor: Cursor, place: Place) -> Told | None:
-    """The arithmetic of what *panel* has under the cursor; None where there is no number."""
+def arithmetic(
+    panel: Panel[Any], moment: Moment, cursor: Cursor, place: Place, settings: SamplingConfig | None = None
+) -> Told | None:
+    """The arithmetic of what *panel* has under the cursor, under *settings* where others are tried.
+
+    None where there is no number.
+    """
     match panel, panel.view if panel.display else None:
         case AttentionMap(), AttentionView() as view if view.seen(view.query):
             return weight_arithmetic(moment, view)
         case CandidateBars(), CandidatesView() as bars:
-            return share_arithmetic(moment, bars.step, bars.rows[bars.pointed].id)
+            draw = moment.draw(bars.step, settings)
+            return share_arithmetic(moment, draw, bars.rows[bars.pointed].id) if draw else None
         case SamplingStages(), SamplingView():
-            draw = moment.draw(place.step)
-            return share_arithmetic(moment, place.step, draw.id) if draw else None
+            draw = moment.draw(place.step, settings)
+            return share_arithmetic(moment, draw, draw.id) if draw else None
         case LayerTable(), LayersView() as layers:
-            return lens_arithmetic(layers)
+            return lens_arithmetic(moment, layers)
         case EmbeddingStrips(), EmbeddingView() as strips if strips.parts:
             return dimension_arithmetic(strips)
         case TokenStream(), TokenStreamView():
-            return surprise_arithmetic(moment, cursor.cell[0] if cursor.cell else moment.positions(place))
+            chosen = cursor.cell and cursor.cell[1] < 0  # in the text itself, not in the map
+            return surprise_arithmetic(moment, cursor.cell[0] if cursor.cell and chosen else moment.positions(place))
     return None
 
 
@@ -54,55 +62,59 @@ def weight_arithmetic(moment: Moment, view: AttentionView) -> Told:
     scale = trace.model.config.attention_scale(layer)
     product = float(q[0].astype(np.float64) @ k[0].astype(np.float64))
     words: dict[str, object] = {"product": Number(product), "scale": scale, "score": Number(product * scale)}
-    score = tr("q·k {product:.3f} × {scale:.4f} = {score:.3f}", **words)
+    score = tr("q·k {product:.3f} × {scale:.6g} = {score:.3f}", **words)
     if key > query:
         return tr("{score}; the mask hides it: the key comes later", score=score), score
     if view.kind != "weights":
         return score, score
-    words |= {"best": Number(scores.max()), "sum": float(np.exp(scores - scores.max()).sum())}
+    best = float(scores.max())
+    words |= {"best": _taken_away(best), "sum": float(np.exp(scores - best).sum())}
     words["weight"] = float(attention_rows(trace, layer, head, query, query + 1)[0, key])
-    share = tr("e^({score:.3f} − {best:.3f}) / {sum:.3f} = {weight:.4f}", **words)
-    whence = tr("{best:.3f} is the largest score, {sum:.3f} the sum over all keys", **words)
+    share = tr("e^({score:.3f} − {best}) / {sum:.3f} = {weight:.4f}", **words)
+    whence = tr("{best} is the largest score, {sum:.3f} the sum over all keys", **words)
     return f"{score}; {share}; {whence}", f"{score}; {share}"
 
 
-def share_arithmetic(moment: Moment, step: int, id: int) -> Told | None:
-    """A candidate: from its score to its share before and after the stages. None before there are scores."""
-    draw = moment.draw(step)
-    if draw is None:
-        return None
+def _taken_away(number: float) -> str:
+    """*number* as it stands behind a minus."""
+    return f"({Number(number):.3f})" if number < 0 else f"{number:.3f}"
+
+
+def share_arithmetic(moment: Moment, draw: Draw, id: int) -> Told:
+    """A candidate of *draw*: from its score to its share before and after the stages."""
     table = draw.table
     [row, *_] = np.flatnonzero(table.ids == id)
     words: dict[str, object] = {
         "token": moment.name(int(table.ids[row])),
         "score": Number(table.logits[row]),
-        "sum": Number(table.stage_logsumexp[0]),
+        "sum": _taken_away(float(table.stage_logsumexp[0])),
         "raw": percent(float(table.raw[row])),
         "final": percent(float(table.final[row])),
     }
-    share = tr("‹{token}›: e^({score:.3f} − {sum:.3f}) = {raw} before the stages, {final} after them", **words)
-    return tr("{share}; {sum:.3f} is log Σ e^score over all tokens", share=share, **words), share
+    share = tr("‹{token}›: e^({score:.3f} − {sum}) = {raw} before the stages, {final} after them", **words)
+    return tr("{share}; {sum} is log Σ e^score over all tokens", share=share, **words), share
 
 
 def dimension_arithmetic(view: EmbeddingView) -> Told:
     """A dimension of the embedding: its number in every part, and in their sum."""
     parts = [f"{name} {Number(values[view.looked_at]):.6f}" for name, values in view.parts]
-    told = " = ".join([" + ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]
-    told = tr("dimension {dimension}: {sum}", dimension=view.looked_at, sum=told)
+    told = tr("dimension {dimension}: {sum}", dimension=view.looked_at, sum=sum_of(parts))
     return tr("‹{token}›, {told}", token=view.token, told=told), told
 
 
-def lens_arithmetic(view: LayersView) -> Told | None:
+def lens_arithmetic(moment: Moment, view: LayersView) -> Told | None:
     """A layer of the lens: whence its likeliest token. None where the pass has not come to it."""
     row = view.rows[view.layer]
     if not row.best or row.norm is None:
         return None
     token, share = row.best[0]
     words = {"layer": row.name, "length": row.norm, "token": token, "share": percent(share)}
-    told = tr(
-        "{layer}: softmax of the head on its stream, evened out by the last norm, gives ‹{token}› {share}", **words
-    )
-    return tr("{told}; the stream is {length:.2f} long", told=told, **words), told
+    short = tr("{layer} would say ‹{token}›, {share}", **words)
+    if moment.trace.model.config.final_norm:
+        told = tr("{layer}: its stream, {length:.2f} long, through the last norm and the unembedding", **words)
+    else:
+        told = tr("{layer}: its stream, {length:.2f} long, through the unembedding", **words)
+    return tr("{told}; softmax gives ‹{token}› {share}", told=told, **words), short
 
 
 def surprise_arithmetic(moment: Moment, index: int) -> Told | None:
@@ -110,6 +122,6 @@ def surprise_arithmetic(moment: Moment, index: int) -> Told | None:
     bits = moment.cells[index].surprisal if index < len(moment.cells) else None
     if bits is None:
         return None
-    words = {"token": moment.label(index), "share": f"{2.0**-bits:.4g}", "bits": Number(bits)}
+    words = {"token": moment.label(index), "share": f"{Number(2.0**-bits):.4g}", "bits": Number(bits)}
     told = tr("‹{token}›: −log₂ {share} = {bits:.2f} bits of surprise", **words)
     return tr("{told}; {share} is what the model gave it before it was there", told=told, **words), told

@@ -12,6 +12,7 @@ from ..core.edits import (
     AblateMlp,
     Edit,
     ForceToken,
+    Lasting,
     Patch,
     PatchHead,
     PatchMlp,
@@ -62,15 +63,15 @@ def changes(edits: Sequence[Edit]) -> list[str]:
     return [*told, tr("with {parts}", parts=_few(changed))] if changed else told
 
 
-def _changed(edit: Edit) -> str:
+def _changed(edit: ScaleHead | ScaleMlp | Patch) -> str:
     """A part of the model, and by what it is multiplied or where it is replaced."""
     part = _part_name(edit)
     if isinstance(edit, ScaleHead | ScaleMlp):
         return f"{part} × {np.format_float_positional(edit.factor, trim='-')}".replace("-", "−")
-    return tr("{part} patched @{position}", part=part, position=edit.position) if isinstance(edit, Patch) else part
+    return tr("{part} patched @{position}", part=part, position=edit.position)
 
 
-def _part_name(edit: Edit) -> str:
+def _part_name(edit: Lasting | Patch) -> str:
     """The part of the model that *edit* is about."""
     match edit:
         case AblateHead(layer=layer, head=head) | ScaleHead(layer=layer, head=head) | PatchHead(layer=layer, head=head):
@@ -79,8 +80,6 @@ def _part_name(edit: Edit) -> str:
             return tr("L{layer} MLP", layer=layer)
         case PatchResidual(layer=layer):
             return tr("L{layer} stream", layer=layer)
-        case ForceToken(step=step):
-            return tr("token {step}", step=step)
 
 
 def _few(names: list[str]) -> str:

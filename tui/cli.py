@@ -106,8 +106,9 @@ def _prepare_output() -> None:
 
 def _give_up_output() -> None:
     """Let what is still to be written go nowhere: it would only fail again as the interpreter ends."""
-    if sys.stdout is sys.__stdout__:  # a caller's own is the caller's affair
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    stdout = sys.__stdout__
+    if stdout is not None and stdout is sys.stdout:  # a caller's own is the caller's affair
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
 
 
 def _complain_about(error: Exception) -> int:

@@ -51,7 +51,10 @@ class MainScreen(Stepping, Choosing, Prompting):
     def action_arithmetic(self) -> None:
         """Write out how the number under the cursor comes about: of the panel that keys are in, or of attention."""
         panel = self._panel_in_focus() or self.query_one(AttentionMap)
-        told = arithmetic(panel, self.moment, self.cursor, self.place) if self.moment and self.place else None
+        settings = self.draft.settings if self.draft else None
+        told = None
+        if self.moment and self.place:
+            told = arithmetic(panel, self.moment, self.cursor, self.place, settings)
         if told:
             self.say(told[0], short=told[1], lasting=True)
         else:
@@ -130,6 +133,7 @@ class MainScreen(Stepping, Choosing, Prompting):
         step = message.index - moment.prompt_length
         if step >= 0:
             self.pause()
+            self.cursor = self.cursor.to_cell(None)
             self.look_at(Place(step, moment.stages.last))
         else:
             self.move_to(self.cursor.to_cell((message.index, -1)))
@@ -154,8 +158,11 @@ class MainScreen(Stepping, Choosing, Prompting):
     def action_save_picture(self, panel_only: bool) -> None:
         """Take the picture now, write it elsewhere: a slow disk stops nothing."""
         panel = self._panel_in_focus() if panel_only else None
-        if panel_only and (panel is None or not panel.size):
+        if panel_only and panel is None:
             self.say(tr("tab enters a panel, S then saves its picture"))
+            return
+        if panel and not panel.size:
+            self.say(tr("there is no room for that panel here"))
             return
         lines = screen_lines(self) if panel is None else panel.portrait()
         width = self.size.width if panel is None else panel.size.width

@@ -254,7 +254,7 @@ def _numbers(view: EmbeddingView, cells: int, look: Look) -> Strip:
     if cells >= NARROW:
         line.add(_name(view, cells), style(look.quiet if view.dimension is None else look.here, look.panel))
     values = [float(part[view.looked_at]) for _, part in view.parts]
-    texts = [_sum([f"{Number(value):.{digits}f}" for value in values]) for digits in (4, 3, 2)]
+    texts = [sum_of([f"{Number(value):.{digits}f}" for value in values]) for digits in (4, 3, 2)]
     return line.add(next((text for text in texts if cell_width(text) < line.room), texts[-1])).strip()
 
 
@@ -264,7 +264,7 @@ def _name(view: EmbeddingView, cells: int) -> str:
     return tr("largest, {dimension}", dimension=name) if view.dimension is None and cells >= ROOMY else name
 
 
-def _sum(numbers: list[str]) -> str:
+def sum_of(numbers: list[str]) -> str:
     """Numbers as a sum; the last is what the others come to."""
     return " = ".join([" + ".join(numbers[:-1]), numbers[-1]]) if len(numbers) > 1 else numbers[0]
 

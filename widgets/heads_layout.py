@@ -7,8 +7,6 @@ from math import ceil
 
 WIDEST, NARROWEST = 24, 3
 """Columns of a small map."""
-LEGEND_FROM = 6
-"""Lines of a panel from which one is for the scale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +41,8 @@ class Layout:
             room = columns - label - 2
             if (shown := _heads_across(heads, group, width, room)) == heads and width < room:
                 break
-        seen_without = _lines_down(layers, width, rows - 1, halves)[2]
-        header, spare = 1, rows - 2  # a line for the scale, unless all layers are in sight without it alone
-        if rows < LEGEND_FROM or _lines_down(layers, width, spare, halves)[2] < layers == seen_without:
+        header, spare = 1, rows - 2  # a line for the scale, unless it costs a layer
+        if _lines_down(layers, width, spare, halves)[2] < _lines_down(layers, width, rows - 1, halves)[2]:
             spare = rows - 1
         lines, gap, seen = _lines_down(layers, width, spare, halves)
         if group > 1 and _lines_down(layers, width, spare - 1, halves) == (lines, gap, seen):

@@ -98,8 +98,10 @@ class HeadsMap(Panel[HeadsView], can_focus=True):
             return tr("heads"), ""
         layout, room = self._layout(view, *self.inner_size), self.inner_size.width - 4
         part = next((note for note in _parts(view, layout) if cell_width(note) <= room), "")
-        both = " · ".join(note for note in (part, self._cell(view, layout)) if note)
-        return tr("heads"), both if cell_width(both) <= room else part
+        scale = "" if layout.bottom < self.inner_size.height else tr("√ scale")  # where there is no line for it
+        some = " · ".join(note for note in (part, scale) if note)
+        both = " · ".join(note for note in (some, self._cell(view, layout)) if note)
+        return tr("heads"), next((note for note in (both, some) if cell_width(note) <= room), part)
 
     def draw(self, view: HeadsView, width: int, height: int) -> list[Strip]:
         layout = self._layout(view, width, height)

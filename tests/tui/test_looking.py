@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from rich.cells import cell_len
-from textual.command import CommandPalette
+from textual.command import CommandList, CommandPalette
 from textual.containers import VerticalScroll
+from textual.widgets import OptionList
 
 from cutaway.core.attention_stages import attention_rows
 from cutaway.tui.help_screen import HelpScreen
@@ -104,15 +105,43 @@ async def test_the_palette_outlives_any_size(open_app: OpenApp) -> None:
         await person.closes()
 
 
-async def test_a_terminal_too_small_keeps_no_picture_of_a_panel(open_app: OpenApp) -> None:
+@pytest.mark.parametrize("way", ["click", "late"])
+async def test_what_goes_wrong_in_the_palette_ends_the_palette_alone(
+    open_app: OpenApp, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Its list is not proof against what comes while it is being filled."""
+
+    def fail(*_: object) -> None:
+        raise IndexError("list index out of range")
+
+    async with open_app("A dog ran", max_new_tokens=2) as person:
+        await person.has_ended()
+        await person.press("ctrl+p")
+        await person.until(lambda: isinstance(person.app.screen, CommandPalette))
+        if way == "click":
+            monkeypatch.setattr(OptionList, "_on_click", fail)
+            await person.pilot.click(CommandList, (3, 1))
+        else:
+            await person.app.screen.query_one(CommandList).remove()
+            person.types("z")
+        await person.until(lambda: person.app.screen is person.screen)
+        assert person.app.failure is None and person.app._exception is None
+        await person.press("left")
+        assert "back at token 0" in person.title
+        monkeypatch.undo()
+
+
+async def test_a_terminal_too_small_keeps_no_picture_of_a_panel(
+    open_app: OpenApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with open_app("A dog ran", max_new_tokens=2) as person:
         await person.has_ended()
         await person.press("1")
         await person.pilot.resize_terminal(50, 15)
+        said: list[str] = []
+        monkeypatch.setattr(person.screen, "say", lambda sentence, *_, **__: said.append(sentence))
         await person.press("S")
-        await person.pilot.resize_terminal(120, 40)
-        await person.fills((120, 40))
-        assert not list(person.folder.iterdir())
+        assert said == ["there is no room for that panel here"]
 
 
 async def test_arrows_in_the_text_walk_on_through_the_prompt(open_app: OpenApp) -> None:
@@ -126,6 +155,9 @@ async def test_arrows_in_the_text_walk_on_through_the_prompt(open_app: OpenApp) 
             await person.looks_at_query(query)
         await person.press("left", "right")
         await person.looks_at_query(1)
+        for _ in range(person.moment.prompt_length - 1):  # and out of it again
+            await person.press("right")
+        assert person.screen.place == Place(0, person.moment.stages.last) and person.screen.cursor.cell is None
 
 
 async def test_the_cell_stays_while_the_run_goes_on(open_app: OpenApp) -> None:

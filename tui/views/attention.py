@@ -75,7 +75,7 @@ def _map(
         values[:rows, : first + rows] = attention_rows(trace, cursor.layer, cursor.head, first, first + rows)
     elif kind != "weights":
         values[:] = attention_scores(trace, cursor.layer, cursor.head, first, stop, T)
-    limit = float(np.abs(values).max(initial=0.0))  # of the future too: the mask changes no colour
+    limit = 1.0 if kind == "weights" else float(np.abs(values).max(initial=0.0))  # with the future: colours stay
     if kind == "masked":
         values[np.arange(T) > np.arange(first, stop)[:, None]] = 0.0
     labels = tuple(cell.text for cell in moment.cells[:T])
