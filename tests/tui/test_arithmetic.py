@@ -78,11 +78,42 @@ async def test_a_dimension_a_layer_and_a_surprise(open_app: OpenApp) -> None:
         lens = lens_table(person.trace, position, position + 1, 4)
         sentence = await told(person, LayerTable)
         layer = person.screen.cursor.layer
-        assert sentence.startswith(f"L{layer}: softmax")
-        assert numbers_in(sentence)[1] == pytest.approx(float(lens.probabilities[layer, 0, 0]), abs=6e-4)
+        assert sentence.startswith(f"L{layer}: its stream, ") and "the last norm" in sentence
+        assert numbers_in(sentence)[-1] == pytest.approx(float(lens.probabilities[layer, 0, 0]), abs=6e-4)
         share, bits, _ = numbers_in(await told(person, TokenStream))
         assert -math.log2(share) == pytest.approx(bits, abs=0.01)
         assert bits == pytest.approx(-person.trace.steps[-1].raw_logprob / math.log(2), abs=0.006)
+
+
+async def test_what_is_tried_is_what_is_written_out(open_app: OpenApp) -> None:
+    """Other sampling settings hold for the arithmetic as they do for what the panels show."""
+    async with open_app("A dog ran", max_new_tokens=4, size=(200, 60)) as person:
+        await person.has_ended()
+        await person.press("t", "right", "right", "right", "right")
+        await person.until(lambda: person.candidates.changed)
+        drawn = person.candidates.rows[person.candidates.drawn or 0]
+        await person.press("equals_sign")
+        assert f"‹{drawn.text}›" in person.notice
+        assert numbers_in(person.notice)[3] == pytest.approx(drawn.share, abs=6e-4)
+
+
+async def test_a_model_without_a_last_norm_has_none_in_its_lens(open_app: OpenApp) -> None:
+    async with open_app("hello", model="tinymind", max_new_tokens=2, size=(200, 60)) as person:
+        await person.has_ended()
+        sentence = await told(person, LayerTable)
+        assert "unembedding" in sentence and "norm" not in sentence
+
+
+async def test_in_the_text_it_is_about_the_token_that_the_text_shows(open_app: OpenApp) -> None:
+    """Not about the cell that somebody points at in the map."""
+    async with open_app("A dog ran", max_new_tokens=4, size=(200, 60)) as person:
+        await person.has_ended()
+        person.screen.cursor = person.screen.cursor.to_cell((1, 0))
+        assert f"‹{person.moment.label(len(person.trace.token_ids) - 1)}›" in await told(person, TokenStream)
+        for _ in range(5):
+            await person.press("left")
+        await person.press("equals_sign")
+        assert f"‹{person.moment.label(1)}›" in person.notice
 
 
 async def test_where_there_is_no_number_it_says_so(open_app: OpenApp) -> None:
@@ -102,5 +133,11 @@ async def test_where_there_is_no_number_it_says_so(open_app: OpenApp) -> None:
 async def test_it_is_never_cut_off(open_app: OpenApp, size: tuple[int, int]) -> None:
     async with open_app("A dog ran", max_new_tokens=4, size=size) as person:
         await person.has_ended()
-        for panel in (AttentionMap, CandidateBars, TokenStream):
-            assert "…" not in await told(person, panel)
+        panels: list[tuple[str, type[Panel[Any]]]] = [
+            ("1", TokenStream), ("2", AttentionMap), ("3", CandidateBars), ("5", LayerTable), ("6", EmbeddingStrips)
+        ]  # fmt: skip
+        for key, panel in panels:
+            await person.press(key)
+            await person.rests()
+            sentence = await told(person, panel)
+            assert "…" not in sentence and "no number" not in sentence

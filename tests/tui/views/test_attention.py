@@ -200,6 +200,23 @@ def test_a_recording_shows_the_same(run: Run, moment: Moment, recorded: Callable
                 np.testing.assert_array_equal(one.values, other.values)
 
 
+def test_the_mask_changes_no_colour(run: Run, moment: Moment) -> None:
+    """The scale is that of all scores, of those too that the mask hides."""
+    for step, layer, head in product((0, 4), range(4), range(8)):
+        cursor = Cursor(layer=layer, head=head)
+        scores, masked = (a_map(moment, cursor, run.place(step, name, layer)) for name in ("scores", "mask"))
+        assert masked.limit == scores.limit == np.abs(scores.values).max()
+
+
+def test_only_queries_keys_and_values_have_scales_of_their_own(run: Run, moment: Moment) -> None:
+    view = vectors(moment, Cursor(layer=1), run.place(2, "qkv", 1))
+    assert view.limits == [float(np.abs(values).max()) for _, values in view.blocks]
+    assert len(set(view.limits)) == 3
+    for name in ("mix", "projection"):
+        view = vectors(moment, Cursor(layer=1), run.place(2, name, 1))
+        assert set(view.limits) == {max(float(np.abs(values).max()) for _, values in view.blocks)}
+
+
 def test_stages_of_another_layer_leave_the_weights_of_this_one(run: Run, moment: Moment) -> None:
     """Only the layer that is looked at is taken apart; one behind shows its whole map, one ahead the queries before."""
     T = run.prompt_length + 3
