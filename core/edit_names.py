@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -20,9 +19,6 @@ from .edits import (
 )
 from .errors import ModelError
 from .part_names import PART, SCALED_PART
-
-_MOST = 2**31
-"""No layer, position or token has a larger number."""
 
 _KINDS: dict[str, type[Edit]] = {
     "ablate_head": AblateHead,
@@ -74,31 +70,11 @@ def edit_to_dict(edit: Edit) -> dict[str, Any]:
 
 
 def edit_from_dict(data: dict[str, Any]) -> Edit:
-    """The reverse of `edit_to_dict`; raises KeyError, TypeError or ValueError on anything else."""
-    values = {name: _READ.get(name, _whole)(value) for name, value in data.items() if name != "kind"}
-    return _KINDS[data["kind"]](**values)
+    """The reverse of `edit_to_dict`.
 
-
-def _whole(value: object) -> int:
-    if type(value) is not int or abs(value) > _MOST:
-        raise ValueError
-    return value
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > _MOST**9:
-        raise ValueError
-    return float(value)
-
-
-def _numbers(value: object) -> tuple[float, ...]:
-    if not isinstance(value, list):
-        raise ValueError
-    return tuple(map(_number, value))
-
-
-_READ: dict[str, Callable[[Any], Any]] = {"factor": _number, "values": _numbers}
-"""How fields are read that are not whole numbers."""
+    Raises KeyError for an unknown kind, TypeError for other fields than it has, and `ModelError` for what is no number.
+    """
+    return _KINDS[data["kind"]](**{name: value for name, value in data.items() if name != "kind"})
 
 
 def _part(text: str) -> tuple[int, int | None] | None:

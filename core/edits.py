@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
 
 from .catalogue import tr
 from .checkpoint.config import ModelConfig
 from .errors import ModelError
 from .plain_numbers import make_plain, written
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 
 class _Plain:
@@ -24,7 +20,7 @@ class _Plain:
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        make_plain(cast("DataclassInstance", self), ModelError)
+        make_plain(self, ModelError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +102,11 @@ class ForceToken(_Plain):
     id: int
 
 
-Lasting = AblateHead | AblateMlp | ScaleHead | ScaleMlp
+Ablation = AblateHead | AblateMlp
+Scaling = ScaleHead | ScaleMlp
+OfHead = AblateHead | ScaleHead | PatchHead
+OfMlp = AblateMlp | ScaleMlp | PatchMlp
+Lasting = Ablation | Scaling
 """Edits that hold from some step on."""
 Patch = PatchHead | PatchMlp | PatchResidual
 """Edits of one position (Meng et al. 2022, arXiv:2202.05262); `patching.py` takes the values from another trace."""
@@ -130,7 +130,7 @@ def check_edit(edit: Edit, config: ModelConfig) -> None:
         check_range(tr("this model has no token id {value}", value=written(edit.id)), edit.id, config.vocabulary)
     else:
         check_range(tr("this model has no layer {value}", value=written(edit.layer)), edit.layer, config.layers)
-    if isinstance(edit, AblateHead | ScaleHead | PatchHead):
+    if isinstance(edit, OfHead):
         check_range(tr("this model has no head {value}", value=written(edit.head)), edit.head, config.heads)
     if isinstance(edit, Patch):
         check_range(
@@ -141,7 +141,7 @@ def check_edit(edit: Edit, config: ModelConfig) -> None:
         step, beyond = (edit.step, 0) if isinstance(edit, ForceToken) else (edit.since, 1)
         complaint = tr("no text of this model has a generated token {value}", value=written(step))
         check_range(complaint, step, config.positions + beyond)
-    if isinstance(edit, ScaleHead | ScaleMlp) and not abs(edit.factor) <= LARGEST_FACTOR:
+    if isinstance(edit, Scaling) and not abs(edit.factor) <= LARGEST_FACTOR:
         raise ModelError(
             tr("{factor} is no factor to scale with", factor=edit.factor),
             hint=tr("choose from −{most:,.0f} to {most:,.0f}", most=LARGEST_FACTOR),

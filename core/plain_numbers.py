@@ -9,24 +9,21 @@ from collections.abc import Callable
 from dataclasses import fields
 from numbers import Real
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .catalogue import mark, tr
 from .errors import CutawayError
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 LONGEST = 128
 """Bits of a number that is written out."""
 
 
-def make_plain(settings: DataclassInstance, error: type[CutawayError]) -> None:
-    """Turn the numbers of a new frozen dataclass into Python's own, each as its field is declared.
+def make_plain(settings: Any, error: type[CutawayError]) -> None:
+    """Turn the numbers of *settings*, a new frozen dataclass, into Python's own, each as its field is declared.
 
-    Raises *error* for a value that is no such number.
+    Raises *error* for a value that is no such number; True and False are none.
     """
     for field in fields(settings):
         value = getattr(settings, field.name)
@@ -56,11 +53,13 @@ def written(value: object) -> str:
 
 
 def _whole(value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError(value)
     return int(index(value))
 
 
 def _number(value: Any) -> float:
-    if not isinstance(value, Real):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(value)
     return float(value)
 

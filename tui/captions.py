@@ -7,19 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..core.catalogue import tr
-from ..core.edits import (
-    AblateHead,
-    AblateMlp,
-    Edit,
-    ForceToken,
-    Lasting,
-    Patch,
-    PatchHead,
-    PatchMlp,
-    PatchResidual,
-    ScaleHead,
-    ScaleMlp,
-)
+from ..core.edits import Ablation, Edit, ForceToken, Lasting, OfHead, OfMlp, Patch, Scaling
 from ..widgets.drawable import drawable
 from .cursor import Cursor
 from .layout import PANELS
@@ -57,29 +45,27 @@ def caption(moment: Moment | None, place: Place | None, cursor: Cursor, panel: s
 
 def changes(edits: Sequence[Edit]) -> list[str]:
     """What was changed in the model, in words: nothing, or up to two phrases."""
-    silenced = [_part_name(edit) for edit in edits if isinstance(edit, AblateHead | AblateMlp)]
-    changed = [_changed(edit) for edit in edits if not isinstance(edit, AblateHead | AblateMlp | ForceToken)]
+    silenced = [_part_name(edit) for edit in edits if isinstance(edit, Ablation)]
+    changed = [_changed(edit) for edit in edits if not isinstance(edit, Ablation | ForceToken)]
     told = [tr("without {parts}", parts=_few(silenced))] if silenced else []
     return [*told, tr("with {parts}", parts=_few(changed))] if changed else told
 
 
-def _changed(edit: ScaleHead | ScaleMlp | Patch) -> str:
+def _changed(edit: Scaling | Patch) -> str:
     """A part of the model, and by what it is multiplied or where it is replaced."""
     part = _part_name(edit)
-    if isinstance(edit, ScaleHead | ScaleMlp):
+    if isinstance(edit, Scaling):
         return f"{part} × {np.format_float_positional(edit.factor, trim='-')}".replace("-", "−")
     return tr("{part} patched @{position}", part=part, position=edit.position)
 
 
 def _part_name(edit: Lasting | Patch) -> str:
     """The part of the model that *edit* is about."""
-    match edit:
-        case AblateHead(layer=layer, head=head) | ScaleHead(layer=layer, head=head) | PatchHead(layer=layer, head=head):
-            return tr("L{layer} head {head}", layer=layer, head=head)
-        case AblateMlp(layer=layer) | ScaleMlp(layer=layer) | PatchMlp(layer=layer):
-            return tr("L{layer} MLP", layer=layer)
-        case PatchResidual(layer=layer):
-            return tr("L{layer} stream", layer=layer)
+    if isinstance(edit, OfHead):
+        return tr("L{layer} head {head}", layer=edit.layer, head=edit.head)
+    if isinstance(edit, OfMlp):
+        return tr("L{layer} MLP", layer=edit.layer)
+    return tr("L{layer} stream", layer=edit.layer)
 
 
 def _few(names: list[str]) -> str:

@@ -198,15 +198,10 @@ def _sampling(metadata: Metadata) -> list[tuple[int, SamplingConfig]]:
 
 
 def _settings(entry: dict[str, Any]) -> SamplingConfig:
-    kinds: dict[str, tuple[type, ...]] = {"top_k": (int,), "greedy": (bool,), "seed": (int, type(None))}
-    values: dict[str, Any] = {}
-    for name in (field.name for field in fields(SamplingConfig) if field.name in entry):
-        value = entry[name]
-        if type(value) not in kinds.get(name, (int, float)):
-            raise impossible("sampling", {name: value})
-        values[name] = value if name in kinds else _as_float(value)
     try:
-        return SamplingConfig(**values)
+        return SamplingConfig(
+            **{field.name: entry[field.name] for field in fields(SamplingConfig) if field.name in entry}
+        )
     except SamplingError as error:
         raise refused("sampling", error.what) from error
 
@@ -217,7 +212,7 @@ def _edit(entry: dict[str, Any], config: ModelConfig) -> Edit:
         check_edit(edit, config)
     except ModelError as error:
         raise refused("edits", error.what) from error
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
+    except (KeyError, TypeError) as error:
         raise impossible("edits", entry) from error
     return edit
 

@@ -77,7 +77,6 @@ def test_edits_as_recordings_keep_them(edit: Edit) -> None:
         {"kind": "ablate_mlp", "layer": 1, "values": [1.0]},
         {"kind": "ablate_mlp", "layer": 1.9},
         {"kind": "ablate_mlp", "layer": True},
-        {"kind": "ablate_mlp", "layer": 10**400},
         {"kind": "scale_mlp", "layer": 1, "factor": "0.5"},
         {"kind": "scale_mlp", "layer": 1, "factor": 10**400},
         {"kind": "patch_mlp", "layer": 1, "position": 0, "values": "123"},
@@ -85,5 +84,5 @@ def test_edits_as_recordings_keep_them(edit: Edit) -> None:
     ],
 )
 def test_what_is_no_edit(kept: dict[str, object]) -> None:
-    with pytest.raises((KeyError, TypeError, ValueError)):
+    with pytest.raises((KeyError, TypeError, ModelError)):
         edit_from_dict(kept)

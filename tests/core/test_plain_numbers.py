@@ -65,6 +65,8 @@ HUGE = 10**5000
 REFUSED: list[tuple[Callable[[Model], object], type[CutawayError], str]] = [
     (lambda _: Config(top_k=2.5), SamplingError, "top_k is 2.5 (SamplingConfig); it must be a whole number"),
     (lambda _: Config(seed="1"), SamplingError, "seed is '1' (SamplingConfig); it must be a whole number, or None"),
+    (lambda _: Config(seed=True), SamplingError, "seed is True (SamplingConfig); it must be a whole number, or None"),
+    (lambda _: Scaled(0, 0, False), ModelError, "factor is False (ScaleHead); it must be a number"),
     (lambda _: Config(seed=HUGE), SamplingError, "seed is a number of 16610 bits; it must be from 0 to 2^128 − 1"),
     (lambda _: Config(top_k=-HUGE), SamplingError, "top_k is a number of 16610 bits; it must be 0 (off) or more"),
     (lambda _: Scaled(0, 0, HUGE), ModelError, "factor is a number of 16610 bits (ScaleHead); it must be a number"),
@@ -102,11 +104,6 @@ def test_a_value_of_many_lines_is_told_in_one(tiny: Model) -> None:
     with pytest.raises(ModelError) as refused:
         Patched(0, 0, np.eye(2))
     assert str(refused.value) == "values is array([[1., 0.], [0., 1.]]) (PatchMlp); it must be numbers"
-
-
-def test_truth_counts_as_a_number() -> None:
-    """As it does in Python; what is kept is the number."""
-    assert repr(SamplingConfig(seed=True)).endswith("seed=1)")
 
 
 @pytest.mark.parametrize("position", [-1, 3])
