@@ -10,9 +10,9 @@ from ..core.generation import Generation
 from ..core.models.model import Model
 from ..core.sampling import SamplingConfig
 from .app import CutawayApp
+from .gate import SPEEDS
 from .main_screen import MainScreen
 from .options import resolve
-from .runner import SPEEDS
 
 SIZE = (120, 40)
 """Columns and rows of the screen."""

@@ -11,7 +11,7 @@ from time import perf_counter
 from textual.screen import Screen
 
 from ..widgets.panel import Panel
-from .runner import Gate
+from .gate import Gate
 
 READABLE_SPEED = 8.0
 """Tokens a second at which a sentence about each can still be followed."""

@@ -32,6 +32,7 @@ from ..widgets.title_line import TitleLine
 from ..widgets.token_stream import TokenStream
 from .commentary import comment, comment_draft
 from .cursor import Cursor
+from .gate import Grain
 from .headlines import stages_view, title_view
 from .inquiries import Found
 from .keys import KEYS, Key, footer, hidden_views
@@ -40,7 +41,7 @@ from .moment import Moment
 from .pacing import Pacing, can_be_followed, is_remote
 from .painter import Painter, Scene
 from .prompt_surprisal import PromptSurprisal, ask_surprisal, lacks_surprisal, take_surprisal
-from .runner import Answer, Failed, Grain, News, Refused, Runner
+from .runner import Answer, Failed, News, Refused, Runner
 from .runs import Run, Runs
 from .settings_draft import Draft
 from .stages import Place

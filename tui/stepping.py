@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.catalogue import tr
 from ..widgets.notice_line import NoticeLine
-from .runner import SPEEDS, Grain
+from .gate import SPEEDS, Grain
 from .screen import RunScreen
 from .stages import Place
 

@@ -9,8 +9,9 @@ import pytest
 
 from cutaway.core import ModelError
 from cutaway.tui import inquiries as inquiries_module
+from cutaway.tui.gate import Gate
 from cutaway.tui.inquiries import IDLE_SHARE, SHARE, Found, Inquiry
-from cutaway.tui.runner import Gate, Runner
+from cutaway.tui.runner import Runner
 
 
 class Asked:

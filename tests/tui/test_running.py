@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cutaway.tui.runner import SPEEDS
+from cutaway.tui.gate import SPEEDS
 from cutaway.widgets.attention_map import AttentionMap
 from cutaway.widgets.candidate_bars import CandidateBars
 from cutaway.widgets.token_stream import TokenStream

@@ -15,7 +15,7 @@ from safetensors.numpy import load_file, save_file
 
 from cutaway.core import Generation, SamplingConfig, load_model
 from cutaway.core.events import AttentionDone, BlockDone, Event, LogitsReady, TokenChosen
-from cutaway.tui.runner import SPEEDS
+from cutaway.tui.gate import SPEEDS
 from cutaway.tui.stages import ATTENTION, Place, Stages
 from cutaway.widgets.attention_map import AttentionMap, AttentionView
 from cutaway.widgets.candidate_bars import CandidateBars, CandidatesView
