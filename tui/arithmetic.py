@@ -48,8 +48,9 @@ def arithmetic(
         case EmbeddingStrips(), EmbeddingView() as strips if strips.parts:
             return dimension_arithmetic(strips)
         case TokenStream(), TokenStreamView():
-            chosen = cursor.cell and cursor.cell[1] < 0  # in the text itself, not in the map
-            return surprise_arithmetic(moment, cursor.cell[0] if cursor.cell and chosen else moment.positions(place))
+            query, key = cursor.cell or (0, 0)
+            in_text = key < 0  # a token of the prompt was chosen there, and no cell of the map
+            return surprise_arithmetic(moment, query if in_text else moment.positions(place))
     return None
 
 

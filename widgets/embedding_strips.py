@@ -26,7 +26,7 @@ from .numbers import Number, bar
 from .pointing import Pointing
 from .ruler import add_ruler
 from .sentence import centred, wrapped
-from .shade import ink_on, paint, scale, signed_levels_of
+from .shade import Levels, ink_on, paint, scale, signed_levels_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,9 +161,10 @@ class EmbeddingStrips(Pointing[EmbeddingView], can_focus=True):
         if not view.parts:
             return centred(view.note, width, height, self.look)
         layout = Layout.of(len(view.parts), view.width, width, height)
-        rows = [_ruler(view, layout, width, self.look)] * layout.ruler
+        rows, drawn = [_ruler(view, layout, width, self.look)] * layout.ruler, view.drawn(layout.pool)
         for name, values in view.parts:
-            rows += _strip(view, name, values, layout, width, self.look)
+            levels = signed_levels_of(values[drawn], view.limit)  # [cells]
+            rows += _strip(view, name, float(np.linalg.norm(values)), levels, layout, width, self.look)
         rows += [_numbers(view, width, self.look), _legend(view, width, self.look)]
         left = max(height - len(rows), 0)
         if view.note:
@@ -220,15 +221,14 @@ def _step(layout: Layout) -> int:
 
 
 def _strip(
-    view: EmbeddingView, name: str, values: NDArray[np.float32], layout: Layout, cells: int, look: Look
+    view: EmbeddingView, name: str, norm: float, levels: Levels, layout: Layout, cells: int, look: Look
 ) -> list[Strip]:
-    """One vector with its label, the cell that is pointed at marked."""
+    """One vector with its label and length, the cell that is pointed at marked."""
     quiet, plain = style(look.quiet, look.panel), style(look.text, look.panel)
-    length = f"{np.linalg.norm(values):.2f}"
+    length = f"{norm:.2f}"
     painted = Line(cells, plain).gap(1)
     if layout.beside:
         painted.add(fit(name, LABEL - len(length) - 1)).gap(1).add(length, quiet).gap(1)
-    levels = signed_levels_of(values[view.drawn(layout.pool)], view.limit)  # [cells]
     if view.dimension is None:
         painted.paint(paint(levels, layout.cell, look, signed=True))
     else:
@@ -273,13 +273,8 @@ def _legend(view: EmbeddingView, cells: int, look: Look) -> Strip:
     """The scale, from the largest magnitude below zero to the same above; and the dimension, where the numbers that
     are pointed at have no room for it."""
     quiet, end = style(look.quiet, look.panel), f"{view.limit:.3g}"
-    line = (
-        Line(cells, quiet)
-        .gap(1)
-        .add(f"{Number(-view.limit):.3g} ")
-        .paint(scale(min(24, max(cells // 5, 6)), look, signed=True))
-    )
-    line.add(f" {end}")
+    line = Line(cells, quiet).gap(1).add(f"{Number(-view.limit):.3g} ")
+    line.paint(scale(min(24, max(cells // 5, 6)), look, signed=True)).add(f" {end}")
     if cells < NARROW:
         return line.right(f"d {view.looked_at} ", style(look.here, look.panel)).strip()
     text = tr("one scale for all")

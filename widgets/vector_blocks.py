@@ -87,16 +87,17 @@ def draw_blocks(view: VectorsView, width: int, height: int, look: Look) -> list[
     if not view.blocks:
         return centred(view.note, width, height, look)
     layout = BlockLayout.of(tuple(values.shape[1] for _, values in view.blocks), width)
+    limits = view.limits
     levels = [
         signed_levels_of(pooled_signed(values, pool), limit)
-        for (_, values), pool, limit in zip(view.blocks, layout.pools, view.limits, strict=True)
+        for (_, values), pool, limit in zip(view.blocks, layout.pools, limits, strict=True)
     ]
     rows = [_names(view, layout, width, look)]
     for row in range(len(view.blocks[0][1])):
         rows.append(_row(view, row, [block[row] for block in levels], layout, width, look))
     blank = Line(width, style(look.text, look.panel)).strip()
     rows = [*rows, *[blank] * height][: height - LEGEND_ROWS]
-    return [*rows, _legend(view, layout, width, look), _lengths(view, width, look)]
+    return [*rows, _legend(view, limits, layout, width, look), _lengths(view, width, look)]
 
 
 def _names(view: VectorsView, layout: BlockLayout, width: int, look: Look) -> Strip:
@@ -119,9 +120,9 @@ def _row(
     return line.strip()
 
 
-def _legend(view: VectorsView, layout: BlockLayout, width: int, look: Look) -> Strip:
+def _legend(view: VectorsView, limits: list[float], layout: BlockLayout, width: int, look: Look) -> Strip:
     """The scale and its ends, each block's where they have their own."""
-    limits, line = view.limits, Line(width, style(look.quiet, look.panel)).gap(1)
+    line = Line(width, style(look.quiet, look.panel)).gap(1)
     line.add("− " if view.apart else f"{Number(-limits[0]):.2f} ")
     line.paint(scale(min(16, max(width // 5, 4)), look, signed=True))
     line.add(" +" if view.apart else f" {limits[0]:.2f}")

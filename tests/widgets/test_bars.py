@@ -1,6 +1,7 @@
 """The lines around the panels: whole parts or none, the least important left out first."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 from time import monotonic
 
@@ -106,15 +107,19 @@ def layer_ranges(layers: int, here: int | None) -> list[str]:
     return [f"L{first}" if last - first == 1 else f"L{first}–L{last - 1}" for first, last in spans if first < last]
 
 
+TWELVE = ("embed", *(f"L{layer}" for layer in range(12)), "draw")
+"""The stages of a model of twelve layers."""
+
+
+def text(width: int, current: int, view: StagesView = StagesView(TWELVE, range(1, 13), -1)) -> str:  # noqa: B008 - frozen
+    """What the strip says in so many columns at the stage *current*."""
+    [row] = StageStrip().draw(replace(view, current=current), width, 1)
+    return row.text.strip()
+
+
 def test_layers_become_ranges_where_they_do_not_fit() -> None:
-    names = ("embed", *(f"L{layer}" for layer in range(12)), "draw")
-
-    def text(width: int, current: int) -> str:
-        [row] = StageStrip().draw(StagesView(names, range(1, 13), current), width, 1)
-        return row.text.strip()
-
-    assert text(120, 3) == " ─ ".join(names)
-    assert text(60, 3) == " ".join(names)
+    assert text(120, 3) == " ─ ".join(TWELVE)
+    assert text(60, 3) == " ".join(TWELVE)
     assert text(44, 3) == "embed ─ L0–L1 ─ L2 ─ L3–L11 ─ draw"
     assert text(44, 2) == "embed ─ L0 ─ L1 ─ L2–L11 ─ draw"
     assert text(44, 12) == "embed ─ L0–L10 ─ L11 ─ draw"
@@ -124,12 +129,6 @@ def test_layers_become_ranges_where_they_do_not_fit() -> None:
 
 
 def test_where_little_fits_the_neighbours_of_where_we_are_do() -> None:
-    names = ("embed", *(f"L{layer}" for layer in range(12)), "draw")
-
-    def text(width: int, current: int) -> str:
-        [row] = StageStrip().draw(StagesView(names, range(1, 13), current), width, 1)
-        return row.text.strip()
-
     assert text(20, 3) == "L0–L1 L2 L3–L11"
     assert text(14, 3) == "L0–L1 L2"
     assert text(9, 3) == "L2"
@@ -141,17 +140,18 @@ def test_where_little_fits_the_neighbours_of_where_we_are_do() -> None:
 def test_stages_that_do_nothing_are_left_out_before_the_others() -> None:
     names = ("embed", "L0", "L1", "L2", "logits", "penalty", "temperature", "top-k", "draw")
 
-    def text(cells: int, current: int) -> str:
-        [row] = StageStrip().draw(StagesView(names, range(1, 4), current, frozenset({5, 7})), cells + 2, 1)
-        return row.text.strip()
+    def in_cells(cells: int, current: int) -> str:
+        return text(cells + 2, current, StagesView(names, range(1, 4), current, frozenset({5, 7})))
 
     joined, left = "embed L0–L2 logits penalty temperature top-k draw", "embed L0–L2 logits temperature draw"
-    assert text(80, 0) == " ─ ".join(names)
-    assert text(len(joined), 0) == joined
-    assert text(len(joined) - 1, 0) == left.replace(" ", " ─ ")
-    assert text(len(left), 0) == left
-    assert text(len(left) + 4, 2) == left.replace("L0–L2", "L0 L1 L2")
-    assert text(len(left) + 6, 7) == "embed L0–L2 logits temperature top-k draw"  # where one is, it does stand there
+    assert in_cells(80, 0) == " ─ ".join(names)
+    assert in_cells(len(joined), 0) == joined
+    assert in_cells(len(joined) - 1, 0) == left.replace(" ", " ─ ")
+    assert in_cells(len(left), 0) == left
+    assert in_cells(len(left) + 4, 2) == left.replace("L0–L2", "L0 L1 L2")
+    assert (
+        in_cells(len(left) + 6, 7) == "embed L0–L2 logits temperature top-k draw"
+    )  # where one is, it does stand there
 
 
 def test_past_here_and_ahead_look_different() -> None:

@@ -7,6 +7,7 @@ import json
 
 from ...core.catalogue import tr
 from ...core.errors import UsageError
+from ...widgets.numbers import percent
 from ..cli import DONE
 from ..options import add_speed_options, resolve
 
@@ -54,16 +55,14 @@ def run(arguments: argparse.Namespace) -> int:
         "app_tokens_per_second": live,
         "app_cost": 1 - live / plain.decode_tokens_per_second,
     }
-    print(json.dumps(figures) if options.json else _told(figures))
+    print(json.dumps(figures) if options.json else _told(figures, percent(plain.share_of_limit)))
     return DONE
 
 
-def _told(figures: dict[str, object]) -> str:
-    """The figures in sentences."""
+def _told(figures: dict[str, object], share: str) -> str:
+    """The figures in sentences; *share* is that of the limit."""
     from ...widgets.drawable import drawable
-    from ...widgets.numbers import percent
 
-    share = percent(float(str(figures["share_of_limit"])))
     words = figures | {"model": drawable(str(figures["model"]), spaces=False), "share": share}
     lines = [
         tr("{model}, {prompt_tokens} tokens of prompt and {new_tokens} more", **words),

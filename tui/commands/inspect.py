@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from ...core.catalogue import mark, tr
+from ...widgets.numbers import percent
 from ..cli import DONE
 from ..downloads import obtain_model
 from ..options import add_download_option, resolve
@@ -69,8 +70,6 @@ class Report:
         return "\n".join(drawable(line, spaces=False) for line in self._lines())
 
     def _lines(self) -> list[str]:
-        from ...widgets.numbers import percent
-
         total = sum(self.parameters.values())
         lines = [self._headline(), "", tr("parameters  {count}", count=f"{total:,}")]
         lines += [
@@ -92,8 +91,6 @@ class Report:
 
     def _table(self) -> list[str]:
         """Every tensor of the files in a line: name, dtype, shape, bytes, share of all bytes."""
-        from ...widgets.numbers import percent
-
         rows = [(tr("tensor"), tr("dtype"), tr("shape"), tr("bytes"), tr("share"))]
         for tensor in self.tensors:
             shape = " × ".join(map(str, tensor["shape"])) or tr("one number")
