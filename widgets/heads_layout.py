@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 
 WIDEST, NARROWEST = 24, 3
@@ -41,11 +42,12 @@ class Layout:
             room = columns - label - 2
             if (shown := _heads_across(heads, group, width, room)) == heads and width < room:
                 break
+        downwards = partial(_lines_down, layers, width, halves=halves)
         header, spare = 1, rows - 2  # a line for the scale, unless it costs a layer
-        if _lines_down(layers, width, spare, halves)[2] < _lines_down(layers, width, rows - 1, halves)[2]:
+        if downwards(spare)[2] < downwards(rows - 1)[2]:
             spare = rows - 1
-        lines, gap, seen = _lines_down(layers, width, spare, halves)
-        if group > 1 and _lines_down(layers, width, spare - 1, halves) == (lines, gap, seen):
+        lines, gap, seen = downwards(spare)
+        if group > 1 and downwards(spare - 1) == (lines, gap, seen):
             header = 2
         return cls(label, header, width, lines, gap, seen, shown, group)
 

@@ -109,9 +109,10 @@ def layer_ranges(layers: int, here: int | None) -> list[str]:
 
 TWELVE = ("embed", *(f"L{layer}" for layer in range(12)), "draw")
 """The stages of a model of twelve layers."""
+OF_TWELVE = StagesView(TWELVE, range(1, 13), -1)
 
 
-def text(width: int, current: int, view: StagesView = StagesView(TWELVE, range(1, 13), -1)) -> str:  # noqa: B008 - frozen
+def text(width: int, current: int, view: StagesView = OF_TWELVE) -> str:
     """What the strip says in so many columns at the stage *current*."""
     [row] = StageStrip().draw(replace(view, current=current), width, 1)
     return row.text.strip()
@@ -149,9 +150,8 @@ def test_stages_that_do_nothing_are_left_out_before_the_others() -> None:
     assert in_cells(len(joined) - 1, 0) == left.replace(" ", " ─ ")
     assert in_cells(len(left), 0) == left
     assert in_cells(len(left) + 4, 2) == left.replace("L0–L2", "L0 L1 L2")
-    assert (
-        in_cells(len(left) + 6, 7) == "embed L0–L2 logits temperature top-k draw"
-    )  # where one is, it does stand there
+    here = "embed L0–L2 logits temperature top-k draw"  # where one is, it does stand there
+    assert in_cells(len(left) + 6, 7) == here
 
 
 def test_past_here_and_ahead_look_different() -> None:
