@@ -253,8 +253,9 @@ async def opens_early(person: Person) -> None:
 
 async def test_opened_inside_a_pass_it_says_what_goes_on_to_the_draw(open_app: OpenApp, tiny: Path) -> None:
     async with open_app(**options(tiny, step=True)) as person:
-        for _ in range(5):
+        for index in range(5):
             await person.press("full_stop")
+            await comes_to(person, Place(0, index))
         await person.press("t")
         assert person.notice == "nothing to draw from yet: esc, then →, goes on to the draw"
         await person.press("escape", "right")
